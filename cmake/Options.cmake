@@ -1,0 +1,25 @@
+# ucx_gaudi_options: every target of the project links it (PRIVATE) to be compiled by the project's rules.
+add_library(ucx_gaudi_options INTERFACE)
+target_compile_features(ucx_gaudi_options INTERFACE cxx_std_20)
+target_compile_options(
+    ucx_gaudi_options
+    INTERFACE -Wall
+              -Wextra
+              -Werror
+              -fvisibility=hidden
+              $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>
+              $<$<COMPILE_LANGUAGE:CXX>:-Wconversion>
+              $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
+)
+
+# ucx_gaudi_loadable(TARGET MAP): for a shared library that is loaded into other people's programs. It exports exactly
+# what the linker map names, has no symbol left open, and stays mapped for ever: its callers may still call
+# after dlclose or after destructors ran.
+function(ucx_gaudi_loadable target map)
+    cmake_path(ABSOLUTE_PATH map BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+    target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,-z,nodelete)
+    if(NOT UCX_GAUDI_SANITIZE) # clang's sanitizer runtime is only in the program, so libraries leave it open
+        target_link_options(${target} PRIVATE -Wl,-z,defs)
+    endif()
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
+endfunction()

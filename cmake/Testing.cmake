@@ -1,0 +1,68 @@
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# A test that hangs must not eat the time of all others.
+set(UCX_GAUDI_TEST_TIMEOUT 300)
+
+# ucx_gaudi_test(NAME n SOURCES ... LIBS ... LABELS ... [ENV "A=B" ...])
+#
+# A GoogleTest program. Each of its tests is one ctest test and so one process: what a test does to the process
+# (environment, loaded libraries, open cards) cannot reach the next one.
+function(ucx_gaudi_test)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBS;LABELS;ENV")
+    ucx_gaudi_check_test_arguments(NAME SOURCES LABELS)
+
+    add_executable(${arg_NAME} ${arg_SOURCES})
+    target_link_libraries(${arg_NAME} PRIVATE ucx_gaudi_options ${arg_LIBS} GTest::gmock GTest::gtest_main)
+
+    # The test list is made when ctest starts, not at link time: then the build never runs a sanitized program.
+    gtest_discover_tests(
+        ${arg_NAME}
+        TEST_PREFIX "${arg_NAME}/"
+        TEST_LIST ${arg_NAME}_tests
+        DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 120
+        PROPERTIES TIMEOUT ${UCX_GAUDI_TEST_TIMEOUT}
+    )
+
+    # Lists do not survive gtest_discover_tests(PROPERTIES), so labels and environment are set by a file that ctest
+    # reads after the list.
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_properties.cmake")
+    file(
+        CONFIGURE
+        OUTPUT "${file}"
+        CONTENT "if(@arg_NAME@_tests)
+    set_tests_properties(\${@arg_NAME@_tests} PROPERTIES
+        LABELS [==[@arg_LABELS@]==] ENVIRONMENT [==[@UCX_GAUDI_TEST_ENV@;@arg_ENV@]==])
+endif()
+"
+        @ONLY
+    )
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}")
+endfunction()
+
+# ucx_gaudi_command_test(NAME n COMMAND program args... LABELS ... [ENV "A=B" ...])
+#
+# The same for a program that is not a GoogleTest one: it passes when it exits with 0.
+function(ucx_gaudi_command_test)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "COMMAND;LABELS;ENV")
+    ucx_gaudi_check_test_arguments(NAME COMMAND LABELS)
+
+    add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+    set_tests_properties(
+        ${arg_NAME} PROPERTIES TIMEOUT ${UCX_GAUDI_TEST_TIMEOUT} LABELS "${arg_LABELS}"
+                               ENVIRONMENT "${UCX_GAUDI_TEST_ENV};${arg_ENV}"
+    )
+endfunction()
+
+# A misspelt keyword would otherwise vanish into the argument before it.
+macro(ucx_gaudi_check_test_arguments)
+    foreach(required IN ITEMS ${ARGN})
+        if(NOT arg_${required})
+            message(FATAL_ERROR "${CMAKE_CURRENT_FUNCTION}: ${required} is missing")
+        endif()
+    endforeach()
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "${CMAKE_CURRENT_FUNCTION}: what is '${arg_UNPARSED_ARGUMENTS}'?")
+    endif()
+endmacro()

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shows the cards of this machine and copies through each of them, with nothing but libhl-thunk below. It cannot tell a
+// real card from a software one except by asking the library for its name, which it prints.
+#include "thunk/owners.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using namespace gaudi::thunk;
+
+constexpr std::size_t kBytes = 256 << 20;
+constexpr std::uint32_t kQueueDown = 0; // host to card on a Gaudi2
+constexpr std::uint32_t kQueueUp = 4;   // card to host
+
+/// Leaves the program with the error's sentence; a demonstration has nothing better to do with one.
+template <class T>
+T get(Result<T> result) {
+    if (!result) {
+        fmt::print(stderr, "gaudi_demo: {}\n", result.error().text);
+        std::exit(1);
+    }
+    if constexpr (!std::is_void_v<T>)
+        return std::move(*result);
+}
+
+/// 97536 as 97,536, whatever locales this machine has.
+std::string grouped(std::uint64_t number) {
+    return number < 1000 ? fmt::format("{}", number) : fmt::format("{},{:03}", grouped(number / 1000), number % 1000);
+}
+
+struct Seen {
+    int index;
+    std::string bus_id;
+    hlthunk_hw_ip_info info;
+};
+
+/// Asks control nodes only: opening a card would take it from whoever uses it.
+std::vector<Seen> discover(const Library &library) {
+    std::vector<Seen> cards;
+    fmt::print("{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", "card", "module", "bus id", "name", "DRAM", "SRAM",
+               "state");
+    for (int index = 0; index < 256; ++index) {
+        const auto control = DeviceFd::open_control(library, index);
+        if (!control)
+            continue;
+        const Seen card{index, get(control->get().bus_id()), get(control->get().hw_ip())};
+        const auto stats = get(control->get().open_stats());
+        fmt::print("{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", index, card.info.module_id, card.bus_id,
+                   reinterpret_cast<const char *>(card.info.card_name),
+                   fmt::format("{} MB", grouped(card.info.dram_size >> 20)),
+                   fmt::format("{} KB", grouped(card.info.sram_size >> 10)),
+                   stats.is_compute_ctx_active ? "in use" : "free");
+        cards.push_back(card);
+    }
+    return cards;
+}
+
+/// One linear copy packet in a command buffer of ordinary host memory, as the card's queue reads it.
+class Copier {
+public:
+    explicit Copier(const Device &device) : m_device(device), m_commands(4096 / sizeof(std::uint64_t)) {
+        m_mapping = get(map_host(device, m_commands.data(), 4096));
+    }
+
+    /// Seconds that it took.
+    double copy(std::uint32_t queue, std::uint64_t source, std::uint64_t destination, std::uint32_t size) {
+        constexpr std::uint64_t kLinearDma = 0x09000000ull << 32;
+        m_commands[0] = kLinearDma | size;
+        m_commands[1] = source;
+        m_commands[2] = destination;
+        hl_cs_chunk chunk{};
+        chunk.cb_handle = m_mapping.get();
+        chunk.queue_index = queue;
+        chunk.cb_size = 24;
+        chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
+        const auto start = std::chrono::steady_clock::now();
+        const std::uint64_t sequence = get(m_device.submit(std::span(&chunk, 1)));
+        while (get(m_device.wait(sequence, std::chrono::seconds(1))) == Wait::Busy) {
+        }
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+
+private:
+    Device m_device;
+    std::vector<std::uint64_t> m_commands;
+    Mapping m_mapping;
+};
+
+bool copy_through(const Library &library, const Seen &card, std::vector<std::uint32_t> &out,
+                  std::vector<std::uint32_t> &back) {
+    const DeviceFd opened = get(DeviceFd::open(library, card.bus_id));
+    const Device &device = opened.get();
+    for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = static_cast<std::uint32_t>(i * 2654435761u) + static_cast<std::uint32_t>(card.index);
+    std::fill(back.begin(), back.end(), 0);
+
+    Allocation allocation = get(allocate(device, kBytes));
+    Mapping memory = get(map_device(allocation));
+    Mapping source = get(map_host(device, out.data(), kBytes));
+    Mapping destination = get(map_host(device, back.data(), kBytes));
+    Copier copier(device);
+    copier.copy(kQueueDown, source.get(), memory.get(), kBytes); // the first touch of memory is no copy's fault
+    const double down = copier.copy(kQueueDown, source.get(), memory.get(), kBytes);
+    const double up = copier.copy(kQueueUp, memory.get(), destination.get(), kBytes);
+    const bool same = out == back;
+    fmt::print("{:>4} {:>12.1f} GB/s {:>12.1f} GB/s   {}\n", card.index, kBytes / down / 1e9, kBytes / up / 1e9,
+               same ? "every byte arrived" : "BYTES DIFFER");
+    std::fflush(stdout);
+    return same;
+}
+
+} // namespace
+
+int main() {
+    const Library &library = *get(Library::find());
+    const std::string version = library.has_version() ? get(library.version()) : "unknown";
+    const bool software = version.find("softgaudi") != std::string::npos;
+    fmt::print("libhl-thunk {}{}\n\n", version, software ? "  (SOFTWARE: no Gaudi card is involved)" : "");
+
+    const std::vector<Seen> cards = discover(library);
+    if (cards.empty()) {
+        fmt::print("no card\n");
+        return 1;
+    }
+
+    std::vector<std::uint32_t> out(kBytes / 4), back(kBytes / 4);
+    fmt::print("\ncopies of {} MiB, host to card and back, checked byte by byte{}\n", kBytes >> 20,
+               software ? " (in software)" : "");
+    fmt::print("{:>4} {:>17} {:>17}\n", "card", "host to card", "card to host");
+    bool good = true;
+    for (const Seen &card : cards)
+        good = copy_through(library, card, out, back) && good;
+
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(back.data(), out.data(), kBytes);
+    const double plain = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    fmt::print("\nmemcpy of the same bytes on this machine: {:.1f} GB/s\n", kBytes / plain / 1e9);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Device memory: one sparse file per allocation ("block"), and the exports of it.
+#pragma once
+
+#include "block_memory.h"
+#include "store.h"
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace softgaudi {
+
+class Blocks {
+public:
+    Blocks(std::string dir, bool posted) : m_dir(std::move(dir)), m_posted(posted) {}
+
+    bool create(uint64_t context, uint32_t handle, uint64_t size);
+    void remove(uint64_t context, uint32_t handle);
+    /// Removes what no export holds; true when something is still held.
+    bool sweep();
+
+    /// A new descriptor on the block that names the range it stands for and locks byte `mapping` of the block.
+    int export_block(uint64_t context, uint32_t handle, uint32_t mapping, uint64_t offset, uint64_t size);
+    bool exported(uint64_t context, uint32_t handle, uint32_t mapping);
+
+    /// What the card's engines read from and write to; null when the block is gone.
+    struct View {
+        std::unique_ptr<BlockMemory> engine; // what the engines see
+        std::unique_ptr<BlockMemory> outer;  // what importers see, where that differs
+    };
+    std::shared_ptr<const View> view(uint64_t context, uint32_t handle);
+
+    /// Held by engines while they write a block that has two sides, so that a flush does not undo them.
+    std::mutex &sides() { return m_sides; }
+
+    /// Makes what importers wrote visible to the engines.
+    void flush(uint64_t context, const std::vector<uint32_t> &handles);
+
+private:
+    std::string path(uint64_t context, uint32_t handle) const;
+    std::string view_path(uint64_t context, uint32_t handle) const;
+
+    struct Cached {
+        uint64_t context;
+        uint32_t handle;
+        std::shared_ptr<const View> view;
+    };
+
+    const std::string m_dir;
+    const bool m_posted;
+    std::mutex m_mutex;
+    std::mutex m_sides;
+    std::list<Cached> m_cache; // most recently used first; bounded, descriptors are scarce
+};
+
+} // namespace softgaudi

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+
+namespace softgaudi {
+
+Call::Call(Function function, Card *card) : m_card(card) {
+    if (!Server::get()) {
+        m_error = ENODEV;
+        return;
+    }
+    begin(function);
+}
+
+Call::Call(Function function, int fd, Needs needs) {
+    Server *server = Server::get();
+    if (!server) {
+        m_error = ENODEV;
+        return;
+    }
+    const Server::Node node = server->find(fd);
+    if (!node.card) {
+        m_error = errno;
+        return;
+    }
+    m_card = node.card;
+    m_control = node.control;
+    begin(function);
+    if (m_error != 0 || needs == Needs::anything)
+        return;
+    if (needs == Needs::compute && m_control) {
+        m_error = ENOTTY;
+        return;
+    }
+    const CardLock lock(*m_card);
+    if (needs == Needs::compute)
+        m_error = m_card->refusal();
+    else if (m_card->state().lost)
+        m_error = ENODEV;
+    else if (m_card->status() != HL_DEVICE_STATUS_OPERATIONAL)
+        m_error = EBUSY;
+}
+
+void Call::begin(Function function) {
+    Server *server = Server::get();
+    server->clock().host_called();
+    server->count(function.index, m_card);
+    if (server->config().faults.empty())
+        return;
+    const Server::Fault fault = server->fault(function.index, m_card);
+    if (fault.delay_us != 0)
+        server->clock().host_pause(fault.delay_us * 1000);
+    if (m_card && (fault.reset || fault.lose)) {
+        const CardLock lock(*m_card);
+        if (fault.lose)
+            m_card->lose();
+        else
+            m_card->hard_reset(HL_NOTIFIER_EVENT_GENERAL_HW_ERR);
+    }
+    m_hang = fault.hang;
+    m_error = fault.error;
+}
+
+int not_modelled(Function function, int error) {
+    static std::array<std::atomic<bool>, kFunctions.size()> said;
+    if (!said[function.index].exchange(true))
+        std::fprintf(stderr, "softgaudi: hlthunk_%s is not modelled and answers as an unsupported call\n",
+                     kFunctions[function.index].data());
+    return fail(error);
+}
+
+} // namespace softgaudi

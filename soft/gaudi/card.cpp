@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "card.h"
+
+#include "queue_thread.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace softgaudi {
+
+CardLock::CardLock(Card &card) : m_card(card) {
+    lock();
+}
+
+CardLock::~CardLock() {
+    if (m_held)
+        unlock();
+}
+
+void CardLock::lock() {
+    const bool broken = m_card.m_state->mutex.lock();
+    m_held = true;
+    if (broken)
+        m_card.recover();
+}
+
+void CardLock::unlock() {
+    m_held = false;
+    m_card.m_state->mutex.unlock();
+}
+
+Card::Card(const Config &config, Clock &clock, unsigned index)
+    : m_config(config), m_clock(clock), m_index(index),
+      m_dir(fmt::format("{}/{}-card{}", config.dir, config.model->name, index)),
+      m_blocks(m_dir, config.quirks.posted) {
+    if (!set_up(m_dir))
+        m_state = nullptr;
+}
+
+Card::~Card() = default;
+
+bool Card::set_up(const std::string &dir) {
+    if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
+        return false;
+    const auto make = [&](const char *name) {
+        return File(open(fmt::format("{}/{}", dir, name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    };
+    m_node = make("accel");
+    m_sram = make("sram");
+    const File control = make("control");
+    if (!m_node || !m_sram || !control)
+        return false;
+    if (model().sram_bytes && ftruncate(m_sram.get(), static_cast<off_t>(model().sram_bytes)) != 0)
+        return false;
+    const auto compute_id = file_id(m_node.get());
+    const auto control_id = file_id(control.get());
+    if (!compute_id || !control_id)
+        return false;
+    m_compute_id = *compute_id;
+    m_control_id = *control_id;
+
+    void *memory = map_shared(fmt::format("{}/state", dir), sizeof(CardState), [](void *fresh) {
+        auto *state = static_cast<CardState *>(fresh);
+        state->mutex.init();
+        state->magic.store(CardState::kMagic, std::memory_order_release);
+    });
+    m_state = static_cast<CardState *>(memory);
+    if (!m_state)
+        return false;
+    if (m_state->magic.load(std::memory_order_acquire) != CardState::kMagic) {
+        errno = EPROTO;
+        return false;
+    }
+    const CardLock lock(*this);
+    if (!any_locked(m_node.get()))
+        m_blocks.sweep(); // what processes left that are gone
+    return true;
+}
+
+/// The last holder of the lock died inside: nothing in the tables can be trusted.
+void Card::recover() {
+    m_state->in_reset = true;
+    m_state->hard_resets++;
+    context().dead = true;
+    abort_submissions();
+    wake_everyone();
+}
+
+bool Card::in_use() {
+    return any_locked(m_node.get());
+}
+
+hl_device_status Card::status() {
+    if (m_state->lost)
+        return HL_DEVICE_STATUS_MALFUNCTION;
+    // A reset waits until whoever used the card has let go of it.
+    if (m_state->in_reset && in_use())
+        return HL_DEVICE_STATUS_IN_RESET;
+    return HL_DEVICE_STATUS_OPERATIONAL;
+}
+
+int Card::refusal() const {
+    if (m_state->lost)
+        return ENODEV;
+    if (context().dead || m_state->in_reset)
+        return EBUSY;
+    return 0;
+}
+
+void Card::start_context() {
+    Context &context = m_state->context;
+    const uint64_t id = ++m_state->next_context;
+    // Sequence numbers and tickets start anew; jobs of the old context see the new id and stop.
+    std::memset(static_cast<void *>(&context.allocations), 0, sizeof(context.allocations));
+    std::memset(static_cast<void *>(&context.page_owner), 0, sizeof(context.page_owner));
+    std::memset(static_cast<void *>(&context.buffers), 0, sizeof(context.buffers));
+    std::memset(static_cast<void *>(&context.timestamps), 0, sizeof(context.timestamps));
+    std::memset(static_cast<void *>(&context.sync), 0, sizeof(context.sync));
+    context.queue_ticket.fill(0);
+    context.queue_serving.fill(0);
+    context.queue_load.fill(0);
+    context.fences = {};
+    context.outcomes = {};
+    context.next_outcome = 0;
+    context.signals = 0;
+    for (Slot &slot : context.slots) {
+        slot.seq.store(0, std::memory_order_relaxed);
+        slot.status.store(SlotStatus::free, std::memory_order_relaxed);
+        slot.changed.signal();
+    }
+    context.mapping_count = 0;
+    context.next_handle = 1;
+    context.next_mapping = 1;
+    context.dram_used = 0;
+    context.next_seq = 1;
+    context.events = 0;
+    context.notifier_pid = 0;
+    context.notifier_fd = -1;
+    context.links = {};
+    context.cs_counters = {};
+    context.debug_mode = false;
+    context.error_recorded = false;
+    context.dead = false;
+    context.opener = getpid();
+    context.id.store(id);
+    // Command buffers of the old context are gone; the offsets of the new ones lie beyond any file that has an end.
+    if (ftruncate(m_node.get(), 0) != 0 || ftruncate(m_node.get(), (int64_t{1} << 60) + (int64_t{1} << 40)) != 0)
+        std::fprintf(stderr, "softgaudi: cannot size the node of card %u: %s\n", m_index, std::strerror(errno));
+    wake_everyone();
+}
+
+int Card::open_compute() {
+    File node(open(fmt::format("{}/accel", m_dir).c_str(), O_RDWR | O_CLOEXEC));
+    if (!node)
+        return -errno;
+    const CardLock lock(*this);
+    if (m_state->lost)
+        return -ENODEV;
+    if (!lock_exclusive(node.get()))
+        return -EBUSY;
+    // An export keeps the card in use although its exporter is gone.
+    if (m_blocks.sweep())
+        return -EBUSY;
+    drop_notifier();
+    m_state->in_reset = false;
+    start_context();
+    m_state->open_counter++;
+    m_state->last_open_ns = monotonic_ns();
+    m_state->last_close_ns = 0;
+    m_state->records.open.timestamp = realtime_ns();
+    return node.release();
+}
+
+int Card::open_control() {
+    File node(open(fmt::format("{}/control", m_dir).c_str(), O_RDWR | O_CLOEXEC));
+    return node ? node.release() : -errno;
+}
+
+void Card::closed() {
+    {
+        const CardLock lock(*this);
+        if (in_use())
+            return;
+        end_context();
+    }
+    // The close of a card returns when its engines have stopped: nothing may write to host memory afterwards.
+    std::vector<QueueThread *> queues;
+    {
+        const std::lock_guard guard(m_queues_mutex);
+        for (const auto &queue : m_queues)
+            if (queue)
+                queues.push_back(queue.get());
+    }
+    for (QueueThread *queue : queues)
+        queue->drain();
+}
+
+void Card::end_context() {
+    Context &context = m_state->context;
+    if (context.opener == 0)
+        return;
+    abort_submissions();
+    drop_notifier();
+    context.dead = true;
+    context.opener = 0;
+    context.mapping_count = 0;
+    context.dram_used = 0;
+    m_state->in_reset = false;
+    m_state->last_close_ns = monotonic_ns();
+    m_blocks.sweep();
+    wake_everyone();
+}
+
+} // namespace softgaudi

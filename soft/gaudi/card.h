@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One card as this process sees it: the shared state, the card's files, and the threads that run its queues for the
+// submissions of this process.
+#pragma once
+
+#include "blocks.h"
+#include "clock.h"
+#include "config.h"
+#include "state.h"
+#include "store.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace softgaudi {
+
+class Card;
+class QueueThread;
+
+/// Holds the lock of a card's state.
+class CardLock {
+public:
+    explicit CardLock(Card &card);
+    ~CardLock();
+    CardLock(const CardLock &) = delete;
+    CardLock &operator=(const CardLock &) = delete;
+
+    void unlock();
+    void lock();
+
+private:
+    Card &m_card;
+    bool m_held = false;
+};
+
+/// What stopped a stream of packets.
+struct DeviceError {
+    enum class Kind { page_fault, illegal_register, undefined_opcode } kind;
+    uint64_t address;
+    bool write = false;
+    uint32_t queue = 0;
+};
+
+/// One command buffer on its way to a queue.
+struct Job {
+    enum class Kind : uint8_t { commands, signal, wait } kind = Kind::commands;
+    uint64_t awaited = 0; // wait: the signal submission
+    uint64_t context;
+    uint64_t seq;
+    uint32_t queue;
+    uint64_t ticket;
+    uint64_t address;
+    uint32_t size;
+    uint64_t start; // not before, on the model's clock
+};
+
+/// Where a device address leads.
+struct Place {
+    enum class Kind { nowhere, host, block, sram, buffer, registers } kind = Kind::nowhere;
+    uint64_t length = 0;   // bytes from here on that lead to the same place
+    uint64_t position = 0; // pointer, offset in the block, in SRAM, in the node's file, or from cfg_base
+    uint32_t handle = 0;
+    int32_t pid = 0;
+};
+
+class Card {
+public:
+    Card(const Config &config, Clock &clock, unsigned index);
+    ~Card();
+    Card(const Card &) = delete;
+    Card &operator=(const Card &) = delete;
+
+    /// False, with errno, when its files could not be set up.
+    bool ready() const { return m_state != nullptr; }
+
+    const Config &config() const { return m_config; }
+    const Model &model() const { return *m_config.model; }
+    Clock &clock() const { return m_clock; }
+    unsigned index() const { return m_index; }
+    CardState &state() const { return *m_state; }
+    Context &context() const { return m_state->context; }
+    Blocks &blocks() { return m_blocks; }
+    const FileId &compute_id() const { return m_compute_id; }
+    const FileId &control_id() const { return m_control_id; }
+    int node_file() const { return m_node.get(); }
+    int sram_file() const { return m_sram.get(); }
+
+    // ---- nodes (card.cpp); descriptors or -errno
+    int open_compute();
+    int open_control();
+    /// After a descriptor was closed: ends the context if that was the last.
+    void closed();
+    bool in_use();
+    hl_device_status status();
+    /// 0, or why nothing but information can be had: ENODEV, EBUSY. Needs the lock.
+    int refusal() const;
+
+    // ---- memory (memory.cpp, buffers.cpp); need the lock
+    int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle);
+    int free(uint64_t handle);
+    int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address);
+    int map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address);
+    int unmap(uint64_t address);
+    int export_dmabuf(uint64_t address, uint64_t size, uint64_t offset);
+    int create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &handle);
+    int destroy_buffer(uint64_t handle);
+    Buffer *find_buffer(uint64_t handle, uint64_t *offset = nullptr);
+    std::vector<uint32_t> device_handles();
+
+    /// Needs the lock.
+    Place translate(uint64_t address) const;
+    const Mapping *find_mapping(uint64_t address) const;
+
+    // ---- submission (submit.cpp)
+    struct Submission {
+        std::span<const hl_cs_chunk> chunks;
+        uint32_t flags = 0;
+        uint64_t timeout_ns = 0; // 0 is the driver's default
+        bool hang = false;
+        Job::Kind kind = Job::Kind::commands;
+        uint64_t awaited = 0;
+    };
+    int submit(const Submission &submission, uint64_t &seq);
+    int wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
+    bool idle();
+    /// Needs the lock: lets the oldest submission time out when it is due. Next time to look again.
+    uint64_t expire();
+    bool running(const Job &job) const;
+    void finish(const Job &job);
+
+    // ---- errors and events (events.cpp); need the lock
+    void device_error(const DeviceError &error, const Job &job);
+    void hard_reset(uint64_t events);
+    void lose();
+    void raise(uint64_t events);
+    int create_notifier();
+    int release_notifier(int handle);
+    void drop_notifier();
+    /// Wakes streams at a fence.
+    void wake_parked();
+    void wake_everyone();
+
+    // ---- interrupts (interrupts.cpp)
+    void fire_interrupt(uint32_t interrupt);                  // needs the lock
+    int wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint64_t target, uint32_t interrupt,
+                       uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
+    int register_timestamp(uint32_t interrupt, uint64_t counter, uint64_t target, uint64_t record);
+
+private:
+    friend class CardLock;
+
+    bool set_up(const std::string &dir);
+    void start_context();
+    void end_context();
+    void recover();
+    int map(Mapping mapping, const Range &range, const Range &firmware, uint64_t alignment, uint64_t hint, bool force,
+            uint64_t &address);
+    void enqueue(const Job &job);
+    void abort_submissions();
+
+    const Config &m_config;
+    Clock &m_clock;
+    const unsigned m_index;
+    CardState *m_state = nullptr;
+    std::string m_dir;
+    Blocks m_blocks;
+    File m_node; // the node's file without its lock, for buffers
+    File m_sram;
+    FileId m_compute_id, m_control_id;
+
+    std::mutex m_queues_mutex;
+    std::vector<std::unique_ptr<QueueThread>> m_queues;
+};
+
+} // namespace softgaudi

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "card_bus.h"
+
+#include "host_memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace softgaudi {
+namespace {
+
+constexpr uint64_t kPiece = 16 * kMiB;  // between two looks at whether the work is still wanted
+constexpr size_t kBounce = 256 * kKiB;  // stays in the cache
+
+bool overlap(const Transfer &transfer) {
+    return transfer.source < transfer.destination + transfer.size &&
+           transfer.destination < transfer.source + transfer.size;
+}
+
+void swap_elements(unsigned char *data, size_t size, unsigned element) {
+    for (size_t i = 0; i + element <= size; i += element)
+        std::reverse(data + i, data + i + element);
+}
+
+} // namespace
+
+CardBus::CardBus(Card &card, const Job &job)
+    : m_card(card), m_job(job), m_sync(card), m_queue(queue(job.queue)), m_time(job.start) {}
+
+CardBus::Stretch CardBus::locate(uint64_t address) {
+    const CardLock lock(m_card);
+    if (!m_card.running(m_job))
+        return {};
+    Stretch stretch;
+    stretch.place = m_card.translate(address);
+    if (stretch.place.kind == Place::Kind::block) {
+        stretch.view = m_card.blocks().view(m_job.context, stretch.place.handle);
+        if (!stretch.view)
+            return {};
+    }
+    return stretch;
+}
+
+size_t CardBus::fetch(uint64_t address, std::span<unsigned char> out) {
+    const Stretch from = locate(address);
+    if (from.place.kind == Place::Kind::nowhere || from.place.kind == Place::Kind::registers)
+        return 0;
+    const size_t size = std::min<uint64_t>(out.size(), from.place.length);
+    return read(from, 0, out.data(), size) ? size : 0;
+}
+
+bool CardBus::read(const Stretch &from, uint64_t offset, unsigned char *out, size_t size) {
+    const uint64_t position = from.place.position + offset;
+    switch (from.place.kind) {
+    case Place::Kind::host:
+        return read_host(from.place.pid, position, out, size);
+    case Place::Kind::block:
+        return from.view->engine->read(position, out, size);
+    case Place::Kind::sram:
+        return read_file(m_card.sram_file(), out, size, position);
+    case Place::Kind::buffer:
+        return read_file(m_card.node_file(), out, size, position);
+    default:
+        return false;
+    }
+}
+
+bool CardBus::write(const Stretch &to, uint64_t offset, const unsigned char *data, size_t size) {
+    const uint64_t position = to.place.position + offset;
+    switch (to.place.kind) {
+    case Place::Kind::host:
+        return write_host(to.place.pid, position, data, size);
+    case Place::Kind::block: {
+        if (!to.view->outer)
+            return to.view->engine->write(position, data, size);
+        const std::lock_guard guard(m_card.blocks().sides());
+        return to.view->engine->write(position, data, size) && to.view->outer->write(position, data, size);
+    }
+    case Place::Kind::sram:
+        return write_file(m_card.sram_file(), data, size, position);
+    case Place::Kind::buffer:
+        return write_file(m_card.node_file(), data, size, position);
+    default:
+        return false;
+    }
+}
+
+bool CardBus::copy(const Stretch &from, const Stretch &to, uint64_t size, unsigned swap) {
+    const auto is_block = [](const Stretch &stretch) { return stretch.place.kind == Place::Kind::block; };
+    const auto is_own = [](const Stretch &stretch) {
+        return stretch.place.kind == Place::Kind::host && stretch.place.pid == getpid();
+    };
+    if (swap == 1) {
+        if (is_own(from) && is_block(to))
+            return write(to, 0, reinterpret_cast<const unsigned char *>(from.place.position), size);
+        if (is_block(from) && is_own(to))
+            return read(from, 0, reinterpret_cast<unsigned char *>(to.place.position), size);
+        if (is_block(from) && is_block(to)) {
+            if (!to.view->outer)
+                return to.view->engine->copy(to.place.position, *from.view->engine, from.place.position, size);
+            const std::lock_guard guard(m_card.blocks().sides());
+            for (BlockMemory *side : {to.view->engine.get(), to.view->outer.get()})
+                if (!side->copy(to.place.position, *from.view->engine, from.place.position, size))
+                    return false;
+            return true;
+        }
+    }
+    m_buffer.resize(kBounce);
+    for (uint64_t done = 0; done < size;) {
+        const size_t piece = std::min<uint64_t>(kBounce, size - done);
+        if (!read(from, done, m_buffer.data(), piece))
+            return false;
+        if (swap > 1)
+            swap_elements(m_buffer.data(), piece, swap);
+        if (!write(to, done, m_buffer.data(), piece))
+            return false;
+        done += piece;
+    }
+    return true;
+}
+
+void CardBus::take_link(const Place &from, const Place &to, uint64_t bytes) {
+    const bool reads_host = from.kind == Place::Kind::host;
+    const bool writes_host = to.kind == Place::Kind::host;
+    Traffic &traffic = m_card.state().traffic;
+    auto &counter = reads_host && writes_host ? traffic.host_bytes
+                    : reads_host              ? traffic.down_bytes
+                    : writes_host             ? traffic.up_bytes
+                                              : traffic.card_bytes;
+    counter.fetch_add(bytes, std::memory_order_relaxed);
+    const Pace &pace = m_card.config().pace;
+    if (!pace.timed())
+        return;
+    const double rate = reads_host ? pace.down_ns_per_byte : writes_host ? pace.up_ns_per_byte : pace.card_ns_per_byte;
+    const auto duration = static_cast<uint64_t>(std::llround(rate * static_cast<double>(bytes)));
+    const CardLock lock(m_card);
+    Links &links = m_card.context().links;
+    uint64_t &link = reads_host ? links.down : writes_host ? links.up : links.card;
+    m_time = std::max(m_time, link) + duration;
+    link = m_time;
+}
+
+MaybeTrap CardBus::move(const Transfer &transfer) {
+    // The same copy again, with nothing in between that could have changed its source in an order anyone may rely on.
+    const bool repeated = m_last && m_last->source == transfer.source && m_last->destination == transfer.destination &&
+                          m_last->size == transfer.size && m_last->swap == transfer.swap;
+    m_last.reset();
+    const bool moves = m_card.config().pace.mode != Pace::Mode::null && !repeated;
+    for (uint64_t done = 0; done < transfer.size;) {
+        if (cancelled())
+            return Trap{Trap::Kind::cancelled};
+        const Stretch from = locate(transfer.source + done);
+        const Stretch to = locate(transfer.destination + done);
+        for (const bool write : {false, true}) {
+            const Place::Kind kind = (write ? to : from).place.kind;
+            const uint64_t address = (write ? transfer.destination : transfer.source) + done;
+            if (kind == Place::Kind::nowhere)
+                return cancelled() ? Trap{Trap::Kind::cancelled} : Trap{Trap::Kind::page_fault, address, write};
+            if (kind == Place::Kind::registers)
+                return Trap{Trap::Kind::illegal_register, address, write};
+        }
+        const uint64_t left = transfer.size - done;
+        uint64_t piece = std::min({left, from.place.length, to.place.length});
+        if (moves)
+            piece = std::min(piece, kPiece);
+        if (piece < left && piece >= transfer.swap)
+            piece -= piece % transfer.swap;
+        if (moves && !copy(from, to, piece, transfer.swap)) {
+            const bool write = to.place.kind == Place::Kind::host || from.place.kind != Place::Kind::host;
+            return Trap{Trap::Kind::page_fault, (write ? transfer.destination : transfer.source) + done, write};
+        }
+        take_link(from.place, to.place, piece);
+        done += piece;
+    }
+    if (!overlap(transfer))
+        m_last = transfer;
+    return {};
+}
+
+MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
+    m_last.reset();
+    // The engine repeats the 64-bit value; a copy that starts anywhere sees it in phase with the start.
+    m_buffer.resize(kBounce);
+    for (size_t i = 0; i < m_buffer.size(); i += sizeof value)
+        std::memcpy(m_buffer.data() + i, &value, sizeof value);
+    for (uint64_t done = 0; done < size;) {
+        if (cancelled())
+            return Trap{Trap::Kind::cancelled};
+        const Stretch to = locate(destination + done);
+        if (to.place.kind == Place::Kind::nowhere)
+            return cancelled() ? Trap{Trap::Kind::cancelled}
+                               : Trap{Trap::Kind::page_fault, destination + done, true};
+        if (to.place.kind == Place::Kind::registers)
+            return Trap{Trap::Kind::illegal_register, destination + done, true};
+        const size_t shift = done % sizeof value;
+        const uint64_t piece = std::min<uint64_t>({size - done, to.place.length, kBounce - sizeof value});
+        if (m_card.config().pace.mode != Pace::Mode::null && !write(to, 0, m_buffer.data() + shift, piece))
+            return Trap{Trap::Kind::page_fault, destination + done, true};
+        m_card.state().traffic.fill_bytes.fetch_add(piece, std::memory_order_relaxed);
+        done += piece;
+    }
+    return {};
+}
+
+void CardBus::catch_up() {
+    if (m_card.config().pace.timed())
+        m_card.clock().sleep_until(m_time, m_card.context().parked, [this] { return cancelled(); });
+}
+
+MaybeTrap CardBus::store(uint64_t address, uint64_t value, unsigned size) {
+    m_last.reset();
+    catch_up();
+    const CardLock lock(m_card);
+    if (!m_card.running(m_job))
+        return Trap{Trap::Kind::cancelled};
+    return m_sync.store(address, value, size);
+}
+
+MaybeTrap CardBus::store_own(uint32_t offset, uint32_t value) {
+    const uint64_t address = m_card.model().cfg_base + m_queue.qman + offset;
+    if (offset >= kQueueManagerBytes)
+        return Trap{Trap::Kind::illegal_register, address, true};
+    return store(address, value, 4);
+}
+
+uint64_t CardBus::message_base(unsigned base) {
+    constexpr uint64_t kMonitorAddresses = 0x4108000, kSyncObjectBase = 0x4100000;
+    switch (base) {
+    case 0: return m_card.model().cfg_base + kMonitorAddresses;
+    case 1: return m_card.model().cfg_base + kSyncObjectBase;
+    default: return 0; // never set by the driver
+    }
+}
+
+MaybeTrap CardBus::fence(bool lower, unsigned id, uint32_t target, uint32_t decrement) {
+    m_last.reset();
+    catch_up();
+    CardLock lock(m_card);
+    auto &processors = m_card.context().fences.at(m_job.queue / kStreams);
+    uint32_t &counter = processors.at(lower ? kStreams : m_queue.stream).at(id);
+    const bool passes = m_card.config().pace.mode == Pace::Mode::null; // a card without time has nothing to wait for
+    while (m_card.running(m_job)) {
+        if (counter >= target || passes) {
+            counter -= std::min(counter, decrement);
+            m_time = std::max(m_time, m_card.clock().now());
+            return {};
+        }
+        const uint64_t deadline = m_card.expire();
+        const uint32_t seen = m_card.context().parked.seen();
+        if (!m_card.running(m_job))
+            break;
+        const uint32_t generation = m_card.clock().park(m_card.index());
+        lock.unlock();
+        m_card.context().parked.wait(seen, deadline);
+        m_card.clock().resume(m_card.index(), generation);
+        lock.lock();
+    }
+    return Trap{Trap::Kind::cancelled};
+}
+
+uint64_t CardBus::timestamp() {
+    return monotonic_ns();
+}
+
+} // namespace softgaudi

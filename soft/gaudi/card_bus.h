@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bus of a real (software) card: what the interpreter's accesses do to memory, registers and time.
+#pragma once
+
+#include "card.h"
+#include "interpreter.h"
+#include "sync_unit.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace softgaudi {
+
+class CardBus final : public Bus {
+public:
+    CardBus(Card &card, const Job &job);
+
+    size_t fetch(uint64_t address, std::span<unsigned char> out) override;
+    MaybeTrap move(const Transfer &transfer) override;
+    MaybeTrap fill(uint64_t destination, uint64_t size, uint64_t value) override;
+    MaybeTrap store(uint64_t address, uint64_t value, unsigned size) override;
+    MaybeTrap store_own(uint32_t offset, uint32_t value) override;
+    uint64_t message_base(unsigned base) override;
+    MaybeTrap fence(bool lower, unsigned id, uint32_t target, uint32_t decrement) override;
+    uint64_t timestamp() override;
+    bool cancelled() override { return !m_card.running(m_job); }
+    void count_packet() override { ++m_packets; }
+
+    /// Waits until the modelled links have carried everything so far.
+    void catch_up();
+    uint64_t packets() const { return m_packets; }
+
+private:
+    /// A stretch of device addresses that leads to one place, with what is needed to reach it.
+    struct Stretch {
+        Place place;
+        std::shared_ptr<const Blocks::View> view; // of a block
+    };
+
+    Stretch locate(uint64_t address);
+    bool copy(const Stretch &from, const Stretch &to, uint64_t size, unsigned swap);
+    bool read(const Stretch &from, uint64_t offset, unsigned char *out, size_t size);
+    bool write(const Stretch &to, uint64_t offset, const unsigned char *data, size_t size);
+    void take_link(const Place &from, const Place &to, uint64_t bytes);
+
+    Card &m_card;
+    const Job &m_job;
+    SyncUnit m_sync;
+    const Queue m_queue;
+    uint64_t m_time;                 // until when this stream's transfers occupy the links
+    uint64_t m_packets = 0;
+    std::optional<Transfer> m_last;  // the packet before, when it was a copy that can be repeated for free
+    std::vector<unsigned char> m_buffer;
+};
+
+} // namespace softgaudi

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The model's time. Unpaced and real-paced cards use the machine's monotonic clock. The virtual clock stands still
+// while anything of the model has work to do and while the host computes; it moves, from one event to the next, only
+// when the host waits. Overlap of transfers is then a number that does not depend on the machine. All cards and all
+// processes of one SOFTGAUDI_DIR share it.
+#pragma once
+
+#include "model.h"
+#include "shared.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <string>
+
+namespace softgaudi {
+
+struct ClockState {
+    static constexpr uint32_t kMagic = 0x434c4b31;
+    static constexpr size_t kProcesses = 64;
+    static constexpr size_t kSleepers = 1024;
+
+    struct Process {
+        int32_t pid;
+        uint32_t running; // jobs queued or executing
+    };
+    struct Sleeper {
+        int32_t pid;
+        uint64_t wake;    // 0 is a free entry
+    };
+
+    std::atomic<uint32_t> magic;
+    RobustMutex mutex;
+    std::atomic<uint64_t> now;
+    std::atomic<uint64_t> activity; // calls of the host, to notice one that only polls memory
+    Event changed;
+    std::array<Process, kProcesses> processes;
+    std::array<Sleeper, kSleepers> sleepers;
+    std::array<uint32_t, kMaxCards> parked;     // streams at a fence
+    std::array<uint32_t, kMaxCards> generation; // counts wake-ups of those
+};
+
+class Clock {
+public:
+    /// `state` is null unless the clock is virtual.
+    explicit Clock(ClockState *state) : m_state(state) {}
+
+    bool is_virtual() const { return m_state != nullptr; }
+    uint64_t now() const { return m_state ? m_state->now.load(std::memory_order_acquire) : monotonic_ns(); }
+
+    // ---- the device's side: no effect unless virtual, but for sleep_until
+    void job_begins();
+    void job_ends();
+    /// Waits until the clock shows `when`; gives up when `cancelled` says so.
+    void sleep_until(uint64_t when, const Event &wake, const std::function<bool()> &cancelled);
+    /// Brackets a wait at a fence: the card is at rest while its streams are parked.
+    uint32_t park(unsigned card);
+    void resume(unsigned card, uint32_t generation);
+    void wake_parked(unsigned card);
+
+    // ---- the host's side
+    void host_called();
+    /// The host spends `ns` inside a call.
+    void host_pause(uint64_t ns);
+    /// Lets the model come to rest, then moves to its next event; false when there is none up to `limit`.
+    bool advance(uint64_t limit = kForever);
+    /// Lets the model come to rest.
+    void settle();
+
+private:
+    class Guard;
+    ClockState::Process *own_entry();
+    bool at_rest();
+    uint64_t next_wake();
+    void move_to(uint64_t when);
+
+    ClockState *m_state;
+};
+
+} // namespace softgaudi

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes wrong on a card: records, notification, reset.
+#include "card.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace softgaudi {
+namespace {
+
+constexpr uint64_t kDramFaultMask = ~uint64_t{0x3FFFFFF}; // the card reports device pages of 64 MiB,
+constexpr uint64_t kHostFaultMask = ~uint64_t{0xFF};      // and lines of 256 bytes elsewhere
+
+} // namespace
+
+void Card::abort_submissions() {
+    for (Slot &slot : context().slots) {
+        if (slot.status.load() != SlotStatus::running)
+            continue;
+        slot.status.store(SlotStatus::aborted);
+        slot.changed.signal();
+    }
+}
+
+void Card::wake_parked() {
+    m_clock.wake_parked(m_index);
+    context().parked.signal();
+}
+
+void Card::wake_everyone() {
+    wake_parked();
+    for (Slot &slot : context().slots)
+        slot.changed.signal();
+    for (Event &event : context().interrupts)
+        event.signal();
+    context().any_interrupt.signal();
+}
+
+void Card::device_error(const DeviceError &error, const Job &job) {
+    Context &context = this->context();
+    Records &records = m_state->records;
+    const bool first = !context.error_recorded;
+    context.error_recorded = true;
+    uint64_t events = HL_NOTIFIER_EVENT_USER_ENGINE_ERR;
+    m_state->hw_events[error.queue % m_state->hw_events.size()]++;
+    switch (error.kind) {
+    case DeviceError::Kind::page_fault:
+        events |= HL_NOTIFIER_EVENT_PAGE_FAULT;
+        if (!first)
+            break;
+        records.page_fault = {};
+        records.page_fault.timestamp = realtime_ns();
+        records.page_fault.addr =
+            error.address & (model().dram.contains(error.address, 1) ? kDramFaultMask : kHostFaultMask);
+        records.page_fault.engine_id = static_cast<uint16_t>(error.queue / kStreams);
+        records.page_fault_mappings = std::min(context.mapping_count, kFaultMappings);
+        for (uint32_t i = 0; i < records.page_fault_mappings; ++i)
+            records.mappings[i] = {context.mappings[i].address, context.mappings[i].size};
+        records.page_fault_valid = true;
+        break;
+    case DeviceError::Kind::illegal_register:
+        events |= HL_NOTIFIER_EVENT_RAZWI;
+        if (!first)
+            break;
+        records.razwi = {};
+        records.razwi.timestamp = realtime_ns();
+        records.razwi.addr = error.address;
+        records.razwi.engine_id[0] = static_cast<uint16_t>(error.queue / kStreams);
+        records.razwi.num_of_possible_engines = 1;
+        records.razwi.flags = static_cast<uint8_t>((error.write ? HL_RAZWI_WRITE : HL_RAZWI_READ) | HL_RAZWI_LBW);
+        break;
+    case DeviceError::Kind::undefined_opcode:
+        events |= HL_NOTIFIER_EVENT_UNDEFINED_OPCODE;
+        if (!first)
+            break;
+        records.undefined_opcode = {};
+        records.undefined_opcode.timestamp = realtime_ns();
+        records.undefined_opcode.cq_addr = error.address;
+        records.undefined_opcode.cq_size = job.size;
+        records.undefined_opcode.engine_id = error.queue / kStreams;
+        records.undefined_opcode.stream_id = error.queue % kStreams;
+        records.undefined_opcode.cb_addr_streams[error.queue % kStreams][0] = job.address;
+        records.undefined_opcode.cb_addr_streams_len = 1;
+        break;
+    }
+    hard_reset(events);
+}
+
+/// The reset lasts until whoever has the card open closes it; until then nothing but information can be had.
+void Card::hard_reset(uint64_t events) {
+    m_state->in_reset = true;
+    m_state->hard_resets++;
+    context().dead = true;
+    abort_submissions();
+    raise(events | HL_NOTIFIER_EVENT_DEVICE_RESET);
+    wake_everyone();
+}
+
+void Card::lose() {
+    m_state->lost = true;
+    context().dead = true;
+    abort_submissions();
+    raise(HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE);
+    wake_everyone();
+}
+
+void Card::raise(uint64_t events) {
+    Context &context = this->context();
+    context.events |= events;
+    if (context.notifier_pid == 0)
+        return;
+    const uint64_t one = 1;
+    if (context.notifier_pid == getpid()) {
+        (void)!write(context.notifier_fd, &one, sizeof one);
+        return;
+    }
+    const File process(static_cast<int>(syscall(SYS_pidfd_open, context.notifier_pid, 0)));
+    if (!process)
+        return;
+    const File notifier(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), context.notifier_fd, 0)));
+    if (notifier)
+        (void)!write(notifier.get(), &one, sizeof one);
+}
+
+int Card::create_notifier() {
+    Context &context = this->context();
+    if (context.notifier_pid != 0)
+        return -EINVAL;
+    File handle(eventfd(0, EFD_CLOEXEC));
+    if (!handle)
+        return -errno;
+    // A copy of our own: the program may close its handle with close(2), and its number may come to mean another file.
+    const int copy = fcntl(handle.get(), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return -errno;
+    context.notifier_pid = getpid();
+    context.notifier_fd = copy;
+    return handle.release();
+}
+
+void Card::drop_notifier() {
+    Context &context = this->context();
+    if (context.notifier_pid == getpid())
+        ::close(context.notifier_fd);
+    context.notifier_pid = 0;
+    context.notifier_fd = -1;
+}
+
+int Card::release_notifier(int handle) {
+    if (context().notifier_pid == 0)
+        return -EINVAL;
+    drop_notifier();
+    return ::close(handle) == 0 ? 0 : -errno;
+}
+
+} // namespace softgaudi

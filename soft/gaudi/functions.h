@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The names of the exported functions, for counters and faults.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace softgaudi {
+
+inline constexpr std::array<std::string_view, 100> kFunctions = {
+    "allocate_timestamp_elements",
+    "close",
+    "command_submission",
+    "command_submission_timeout",
+    "cs_flush_pci_hbw_writes",
+    "debug",
+    "debugfs_close",
+    "debugfs_open",
+    "debugfs_read",
+    "debugfs_write",
+    "deprecated_func1",
+    "deprecated_func2",
+    "deprecated_func3",
+    "destroy_command_buffer",
+    "device_mapped_memory_export_dmabuf_fd",
+    "device_memory_alloc",
+    "device_memory_export_dmabuf_fd",
+    "device_memory_free",
+    "device_memory_map",
+    "engine_cores_set_mode",
+    "engines_command",
+    "free",
+    "fw_send_generic_request",
+    "get_busy_engines_mask",
+    "get_cb_usage_count",
+    "get_clk_rate",
+    "get_clk_throttle_info",
+    "get_cs_counters_info",
+    "get_dev_memalloc_page_orders",
+    "get_device_count",
+    "get_device_id_from_fd",
+    "get_device_index_from_pci_bus_id",
+    "get_device_name_from_fd",
+    "get_device_status_info",
+    "get_device_utilization",
+    "get_dram_pending_rows_info",
+    "get_dram_replaced_rows_info",
+    "get_dram_usage",
+    "get_engine_status",
+    "get_event_record",
+    "get_hw_asic_status",
+    "get_hw_block",
+    "get_hw_events_arr",
+    "get_hw_ip_info",
+    "get_info",
+    "get_mapped_cb_device_va_by_handle",
+    "get_open_stats",
+    "get_page_fault_info",
+    "get_pci_bus_id_from_fd",
+    "get_pci_counters_info",
+    "get_pll_frequency",
+    "get_power_info",
+    "get_reset_count_info",
+    "get_sec_attest_info",
+    "get_sync_manager_info",
+    "get_time_sync_info",
+    "get_total_energy_consumption_info",
+    "get_version",
+    "host_memory_map",
+    "host_memory_map_flags",
+    "is_device_idle",
+    "malloc",
+    "memory_unmap",
+    "notifier_create",
+    "notifier_recv",
+    "notifier_release",
+    "open",
+    "open_by_module_id",
+    "open_control",
+    "open_control_by_bus_id",
+    "open_control_by_module_id",
+    "open_control_by_name",
+    "profiler_destroy",
+    "profiler_get_trace",
+    "profiler_start",
+    "profiler_stop",
+    "register_timestamp_interrupt",
+    "request_command_buffer",
+    "request_mapped_command_buffer",
+    "reserve_encaps_signals",
+    "signal_submission",
+    "signal_submission_timeout",
+    "staged_command_submission",
+    "staged_command_submission_encaps_signals",
+    "staged_command_submission_timeout",
+    "unreserve_encaps_signals",
+    "wait_for_collective_signal",
+    "wait_for_collective_signal_timeout",
+    "wait_for_cs",
+    "wait_for_cs_with_timestamp",
+    "wait_for_interrupt",
+    "wait_for_interrupt_by_handle",
+    "wait_for_interrupt_by_handle_with_timestamp",
+    "wait_for_interrupt_with_timestamp",
+    "wait_for_multi_cs",
+    "wait_for_multi_cs_with_timestamp",
+    "wait_for_reserved_encaps_collective_signals",
+    "wait_for_reserved_encaps_signals",
+    "wait_for_signal",
+    "wait_for_signal_timeout",
+};
+
+static_assert(std::is_sorted(kFunctions.begin(), kFunctions.end()));
+
+/// Position of a function in kFunctions; kFunctions.size() for a name that is none.
+constexpr size_t function_index(std::string_view name) {
+    const auto at = std::lower_bound(kFunctions.begin(), kFunctions.end(), name);
+    return at != kFunctions.end() && *at == name ? static_cast<size_t>(at - kFunctions.begin()) : kFunctions.size();
+}
+
+} // namespace softgaudi

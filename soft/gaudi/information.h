@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a card tells about itself. Figures that a real card measures (clock, power, utilisation) follow the work that
+// the model has done, so that programs that watch them see them move.
+#pragma once
+
+#include "card.h"
+
+namespace softgaudi {
+
+hlthunk_hw_ip_info describe(const Card &card);
+
+// These need the card's lock.
+hlthunk_dram_usage_info dram_usage(Card &card, bool control);
+hlthunk_open_stats_info open_stats(Card &card);
+hlthunk_engines_idle_info engines_idle(Card &card);
+hlthunk_time_sync_info time_sync();
+hlthunk_pci_counters_info pci_counters(Card &card);
+hlthunk_sync_manager_info sync_manager(uint32_t dcore);
+uint64_t energy_mj(Card &card);
+uint64_t power_mw(Card &card);
+uint32_t clock_mhz(Card &card);
+inline constexpr uint32_t kMaxClockMhz = 1650;
+uint32_t utilization_percent(Card &card);
+
+} // namespace softgaudi

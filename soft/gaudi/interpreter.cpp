@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "interpreter.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace softgaudi {
+
+using packet::bits;
+using packet::Head;
+using packet::Opcode;
+
+namespace {
+
+constexpr unsigned kMaxDepth = 64; // command buffers that call one another
+
+Trap undefined(uint64_t at) {
+    return {Trap::Kind::undefined_opcode, at, false};
+}
+
+} // namespace
+
+/// Reads a command buffer in pieces, as far ahead as its memory goes.
+class Interpreter::Window {
+public:
+    Window(Bus &bus, uint64_t address, uint64_t size) : m_bus(bus), m_address(address), m_left(size) {}
+
+    uint64_t address() const { return m_address; }
+    uint64_t left() const { return m_left; }
+
+    MaybeTrap take(void *out, size_t size) {
+        auto *to = static_cast<unsigned char *>(out);
+        while (size > 0) {
+            if (m_begin == m_end) {
+                const uint64_t want = std::min<uint64_t>(m_left, m_bytes.size());
+                m_begin = 0;
+                m_end = m_bus.fetch(m_address, std::span(m_bytes).first(want));
+                if (m_end == 0)
+                    return Trap{Trap::Kind::page_fault, m_address, false};
+            }
+            const size_t piece = std::min(size, m_end - m_begin);
+            std::memcpy(to, m_bytes.data() + m_begin, piece);
+            m_begin += piece;
+            m_address += piece;
+            m_left -= piece;
+            to += piece;
+            size -= piece;
+        }
+        return {};
+    }
+
+private:
+    Bus &m_bus;
+    uint64_t m_address;
+    uint64_t m_left;
+    size_t m_begin = 0, m_end = 0;
+    std::array<unsigned char, 4096> m_bytes;
+};
+
+MaybeTrap Interpreter::run(uint64_t address, uint64_t size) {
+    m_stopped = false;
+    return run_buffer(address, size, false, 0);
+}
+
+MaybeTrap Interpreter::run_buffer(uint64_t address, uint64_t size, bool lower, unsigned depth) {
+    Window window(m_bus, address, size);
+    while (window.left() > 0 && !m_stopped) {
+        if (m_bus.cancelled())
+            return Trap{Trap::Kind::cancelled};
+        const uint64_t at = window.address();
+        if (window.left() < sizeof(Head))
+            return undefined(at);
+        Head head;
+        if (auto trap = window.take(&head, sizeof head))
+            return trap;
+        const int tail = packet::tail_size(head.opcode());
+        if (tail < 0 || window.left() < static_cast<uint64_t>(tail))
+            return undefined(at);
+        std::array<uint64_t, 2> operands{};
+        if (auto trap = window.take(operands.data(), static_cast<size_t>(tail)))
+            return trap;
+        m_bus.count_packet();
+
+        const bool runs = !packet::has_predicate(head.opcode()) ||
+                          (m_processors.at(lower).predicates >> head.predicate() & 1) != 0;
+        if (head.opcode() == Opcode::wreg_bulk) {
+            const uint32_t count = bits(head.word, 0, 16);
+            if (window.left() < uint64_t{count} * sizeof(uint64_t))
+                return undefined(at);
+            uint32_t offset = bits(head.control, 8, 16);
+            for (uint32_t i = 0; i < count; ++i, offset += 8) {
+                uint64_t value = 0;
+                if (auto trap = window.take(&value, sizeof value))
+                    return trap;
+                if (!runs)
+                    continue;
+                if (auto trap = m_bus.store_own(offset, static_cast<uint32_t>(value)))
+                    return trap;
+                if (auto trap = m_bus.store_own(offset + 4, static_cast<uint32_t>(value >> 32)))
+                    return trap;
+            }
+            continue;
+        }
+        if (!runs)
+            continue;
+        if (auto trap = execute(head, operands, at, lower, depth))
+            return trap;
+    }
+    return {};
+}
+
+MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail, uint64_t at, bool lower,
+                               unsigned depth) {
+    switch (head.opcode()) {
+    case Opcode::lin_dma:
+        return dma(head, tail[0], tail[1], at);
+    case Opcode::msg_long:
+    case Opcode::msg_prot:
+        if (bits(head.control, 20, 2) == 1)
+            return m_bus.store(tail[0], m_bus.timestamp(), 8);
+        return m_bus.store(tail[0], head.word, 4);
+    case Opcode::msg_short:
+        return m_bus.store(m_bus.message_base(bits(head.control, 22, 2)) + bits(head.control, 0, 16), head.word, 4);
+    case Opcode::fence:
+        return m_bus.fence(lower, bits(head.word, 30, 2), bits(head.word, 16, 8), bits(head.word, 0, 4));
+    case Opcode::wreg_32:
+        return m_bus.store_own(bits(head.control, 8, 16), head.word);
+    case Opcode::cp_dma:
+        // The lower processor runs what the upper one hands it and cannot hand on itself.
+        if (lower || depth >= kMaxDepth)
+            return undefined(at);
+        return run_buffer(tail[0], head.word, bits(head.control, 5, 1) == 0, depth + 1);
+    case Opcode::cb_list:
+        return list(tail, at, lower, depth);
+    case Opcode::load_and_exe:
+        return load_and_execute(head, tail[0], at, lower, depth);
+    case Opcode::stop:
+        m_stopped = true;
+        return {};
+    case Opcode::nop:
+    case Opcode::arb_point: // one stream at a time: there is nothing to arbitrate
+    case Opcode::wait:
+        return {};
+    case Opcode::wreg_bulk:
+        break; // handled where its values are read
+    }
+    return undefined(at);
+}
+
+MaybeTrap Interpreter::dma(const Head &head, uint64_t source, uint64_t destination, uint64_t at) {
+    // Conversions (bf16, fp16) and offsets added by the engine are not modelled; neither may pass for a plain copy.
+    if (bits(head.control, 6, 2) != 0 || bits(head.control, 9, 1) != 0)
+        return undefined(at);
+    if (head.word == 0)
+        return {};
+    if (bits(head.control, 4, 1) != 0)
+        return m_bus.fill(destination, head.word, source);
+    return m_bus.move({source, destination, head.word, 1u << bits(head.control, 1, 2)});
+}
+
+MaybeTrap Interpreter::read(uint64_t address, std::span<unsigned char> out) {
+    size_t done = 0;
+    while (done < out.size()) {
+        const size_t got = m_bus.fetch(address + done, out.subspan(done));
+        if (got == 0)
+            return Trap{Trap::Kind::page_fault, address + done, false};
+        done += got;
+    }
+    return {};
+}
+
+/// Runs the entry of a table of CP_DMA packets that an index in memory selects.
+MaybeTrap Interpreter::list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth) {
+    if (lower || depth >= kMaxDepth)
+        return undefined(at);
+    std::array<unsigned char, 16> bytes;
+    uint32_t index = 0;
+    if (auto trap = read(tail[0], std::span(bytes).first(4)))
+        return trap;
+    std::memcpy(&index, bytes.data(), sizeof index);
+    const uint64_t entry = tail[1] + uint64_t{index} * bytes.size();
+    if (auto trap = read(entry, bytes))
+        return trap;
+    Head head;
+    uint64_t source = 0;
+    std::memcpy(&head, bytes.data(), sizeof head);
+    std::memcpy(&source, bytes.data() + sizeof head, sizeof source);
+    if (head.opcode() != Opcode::cp_dma)
+        return undefined(entry);
+    return run_buffer(source, head.word, bits(head.control, 5, 1) == 0, depth + 1);
+}
+
+/// Loads predicates or scalar registers from memory, and runs a packet that stands in the scalar registers.
+MaybeTrap Interpreter::load_and_execute(const Head &head, uint64_t source, uint64_t at, bool lower, unsigned depth) {
+    Processor &processor = m_processors.at(lower);
+    const bool scalars = bits(head.word, 0, 1) != 0;
+    const bool consecutive = bits(head.word, 1, 1) != 0;
+    if (bits(head.word, 8, 1) != 0) {
+        if (scalars) {
+            std::array<unsigned char, 16> bytes;
+            if (auto trap = read(source, bytes))
+                return trap;
+            std::memcpy(processor.scalars.data(), bytes.data(), bytes.size());
+        } else {
+            std::array<unsigned char, 128> bytes;
+            if (auto trap = read(source, std::span(bytes).first(consecutive ? 4 : 128)))
+                return trap;
+            uint32_t predicates = 0;
+            if (consecutive) {
+                std::memcpy(&predicates, bytes.data(), sizeof predicates);
+            } else {
+                for (unsigned i = 0; i < 32; ++i)
+                    predicates |= (bytes.at(i * 4) & 1u) << i;
+            }
+            processor.predicates = predicates | 1;
+        }
+    }
+    if (bits(head.word, 9, 1) == 0)
+        return {};
+    const unsigned first = bits(head.word, 10, 1) != 0 ? 2 : 0;
+    const Head loaded{processor.scalars.at(first), processor.scalars.at(first + 1)};
+    const int tail = packet::tail_size(loaded.opcode());
+    if (tail < 0 || tail > (first == 0 ? 8 : 0) || loaded.opcode() == Opcode::load_and_exe ||
+        loaded.opcode() == Opcode::wreg_bulk)
+        return undefined(at);
+    const std::array<uint64_t, 2> operands = {processor.scalars[2] | uint64_t{processor.scalars[3]} << 32, 0};
+    return execute(loaded, operands, at, lower, depth);
+}
+
+} // namespace softgaudi

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shared.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+namespace softgaudi {
+
+uint64_t monotonic_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+int64_t realtime_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+void Event::signal() {
+    m_count.fetch_add(1, std::memory_order_seq_cst);
+    if (m_waiters.load(std::memory_order_seq_cst) != 0)
+        syscall(SYS_futex, &m_count, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void Event::wait(uint32_t count, uint64_t deadline_ns) const {
+    auto *self = const_cast<Event *>(this);
+    timespec until{};
+    until.tv_sec = static_cast<time_t>(deadline_ns / 1'000'000'000u);
+    until.tv_nsec = static_cast<long>(deadline_ns % 1'000'000'000u);
+    // A waiter that is killed leaves the number too high, which costs wake calls and nothing else.
+    self->m_waiters.fetch_add(1, std::memory_order_seq_cst);
+    syscall(SYS_futex, &self->m_count, FUTEX_WAIT_BITSET, count, deadline_ns == kForever ? nullptr : &until, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
+    self->m_waiters.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void RobustMutex::init() {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&m_mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+bool RobustMutex::lock() {
+    const int error = pthread_mutex_lock(&m_mutex);
+    if (error == 0)
+        return false;
+    if (error != EOWNERDEAD) {
+        std::fprintf(stderr, "softgaudi: the lock of a card is broken; remove the directory SOFTGAUDI_DIR names\n");
+        std::abort();
+    }
+    pthread_mutex_consistent(&m_mutex);
+    return true;
+}
+
+void RobustMutex::unlock() {
+    pthread_mutex_unlock(&m_mutex);
+}
+
+} // namespace softgaudi

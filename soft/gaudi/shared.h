@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What processes that share a card synchronise with. All of it lives in a file that several processes map, so nothing
+// here holds a pointer, and nothing breaks when one of them dies at any instruction.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace softgaudi {
+
+/// Nanoseconds of CLOCK_MONOTONIC, the clock of every deadline here.
+uint64_t monotonic_ns();
+/// Nanoseconds since the epoch, for records that people read.
+int64_t realtime_ns();
+
+inline constexpr uint64_t kForever = UINT64_MAX;
+
+/// An event count on a futex. A process-shared condition variable would hang its users when a waiter is killed.
+class Event {
+public:
+    uint32_t seen() const { return m_count.load(std::memory_order_acquire); }
+    void signal();
+    /// Waits until signalled since `count` was read, or until `deadline_ns`; may return early.
+    void wait(uint32_t count, uint64_t deadline_ns) const;
+
+private:
+    std::atomic<uint32_t> m_count;
+    std::atomic<uint32_t> m_waiters;
+};
+
+/// A mutex that survives the death of its holder.
+class RobustMutex {
+public:
+    void init();
+    /// True when the last holder died inside: what it guards may be half written.
+    [[nodiscard]] bool lock();
+    void unlock();
+
+private:
+    pthread_mutex_t m_mutex;
+};
+
+} // namespace softgaudi

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// softgaudi_stat: what the cards of a software server have been asked to do, by all processes, since it was made.
+#include "server.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <string_view>
+
+namespace {
+
+using softgaudi::Card;
+
+nlohmann::ordered_json report(Card &card) {
+    const softgaudi::CardState &state = card.state();
+    const softgaudi::CardLock lock(card);
+    nlohmann::ordered_json calls = nlohmann::ordered_json::object();
+    for (size_t i = 0; i < softgaudi::kFunctions.size(); ++i)
+        if (const uint64_t count = state.calls[i].load())
+            calls[std::string(softgaudi::kFunctions[i])] = count;
+    const softgaudi::Traffic &traffic = state.traffic;
+    return {
+        {"card", card.index()},
+        {"bus_id", softgaudi::bus_id(card.index())},
+        {"module_id", softgaudi::module_id(card.index())},
+        {"in_use", card.in_use()},
+        {"opens", state.open_counter},
+        {"hard_resets", state.hard_resets},
+        {"dram_used_bytes", card.in_use() ? state.context.dram_used : 0},
+        {"down_bytes", traffic.down_bytes.load()},
+        {"up_bytes", traffic.up_bytes.load()},
+        {"card_bytes", traffic.card_bytes.load()},
+        {"fill_bytes", traffic.fill_bytes.load()},
+        {"host_bytes", traffic.host_bytes.load()},
+        {"submissions", traffic.submissions.load()},
+        {"packets", traffic.packets.load()},
+        {"maps", traffic.maps.load()},
+        {"exports", traffic.exports.load()},
+        {"calls", calls},
+    };
+}
+
+void print(const nlohmann::ordered_json &card) {
+    fmt::print("card {} ({}, module {}){}\n", card["card"].get<unsigned>(), card["bus_id"].get<std::string>(),
+               card["module_id"].get<unsigned>(), card["in_use"].get<bool>() ? ", in use" : "");
+    for (const auto &[key, value] : card.items())
+        if (value.is_number_unsigned() && value.get<uint64_t>() != 0 && key != "card" && key != "module_id")
+            fmt::print("  {:<24} {}\n", key, value.get<uint64_t>());
+    for (const auto &[name, count] : card["calls"].items())
+        fmt::print("  hlthunk_{:<40} {}\n", name, count.get<uint64_t>());
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const std::string_view option = argc > 1 ? argv[1] : "";
+    if (argc > 2 || (!option.empty() && option != "--json")) {
+        std::fputs("usage: softgaudi_stat [--json]\n"
+                   "Counts of the software Gaudi server that SOFTGAUDI_DIR names (the user's own by default).\n",
+                   option == "--help" ? stdout : stderr);
+        return option == "--help" ? 0 : 1;
+    }
+    softgaudi::Server *server = softgaudi::Server::get();
+    if (!server)
+        return 1;
+    nlohmann::ordered_json cards = nlohmann::ordered_json::array();
+    for (unsigned i = 0; i < server->cards(); ++i)
+        cards.push_back(report(server->card(i)));
+    if (option == "--json") {
+        fmt::print("{}\n", nlohmann::ordered_json{{"schema", 1}, {"software", true}, {"cards", cards}}.dump(2));
+        return 0;
+    }
+    for (const auto &card : cards)
+        if (card["opens"] != 0u || !card["calls"].empty())
+            print(card);
+    return 0;
+}

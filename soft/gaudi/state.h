@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of one card, in a file that every process using the card maps: a descriptor that was inherited or passed
+// to another process must see the same context there. Plain tables of fixed size; all but the atomics are guarded by
+// CardState::mutex.
+#pragma once
+
+#include "functions.h"
+#include "model.h"
+#include "shared.h"
+#include "thunk/abi.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace softgaudi {
+
+inline constexpr uint32_t kMaxPages = 4096;
+inline constexpr uint32_t kMaxMappings = 65536;
+inline constexpr uint32_t kMaxBuffers = 4096;  // command and timestamp buffers
+inline constexpr uint32_t kMaxTimestamps = 4096;
+inline constexpr uint64_t kWindow = 64;        // submissions in flight, by sequence number
+inline constexpr uint32_t kSyncManagers = 4;
+inline constexpr uint32_t kSyncObjects = 8192;
+inline constexpr uint32_t kMonitors = 2048;
+inline constexpr uint32_t kCompletionQueues = 64;
+inline constexpr uint32_t kQueueManagers = (kQueues + kStreams - 1) / kStreams;
+inline constexpr uint32_t kProcessors = kStreams + 1; // per queue manager: one per stream, and the lower one
+inline constexpr uint32_t kFences = 4;                // per command processor
+inline constexpr uint32_t kQueueLength = 4096;        // chunks a queue holds
+inline constexpr uint32_t kOutcomes = 256;            // finished submissions whose time is remembered
+inline constexpr uint32_t kInterrupts = 512;
+
+struct Allocation {
+    uint32_t handle;  // 0 is a free entry
+    uint32_t mappings;
+    uint64_t size;    // rounded up to pages
+    uint64_t page;
+};
+
+enum class MappingKind : uint8_t { device, host, buffer };
+
+/// One mapping; the table is sorted by address.
+struct Mapping {
+    uint64_t address; // page aligned
+    uint64_t size;    // whole pages
+    uint64_t source;  // host: page-aligned pointer; buffer: offset in the card's file
+    uint32_t handle;  // device: allocation; buffer: its slot
+    uint32_t id;      // unique in the context; the byte that exports of this mapping lock
+    int32_t pid;      // host: the process whose memory it is
+    uint16_t shift;   // host: offset of the caller's pointer in its page
+    MappingKind kind;
+};
+
+struct Buffer {
+    bool used;
+    bool timestamps;  // else a command buffer
+    uint32_t size;
+    uint64_t address; // device address of a mapped one, else 0
+};
+
+enum class SlotStatus : uint32_t { free, running, done, timed_out, aborted };
+
+/// One place of the submission window; submission n uses place n % kWindow.
+struct Slot {
+    std::atomic<uint64_t> seq;
+    std::atomic<SlotStatus> status;
+    uint32_t remaining;    // chunks that still run
+    bool hung;             // a fault holds it until its timeout
+    bool skip_reset;
+    bool wants_timestamp;
+    bool signal;           // a signal submission, which others may wait for
+    uint64_t timeout_ns;
+    uint64_t timed_from;   // when it became the oldest, 0 before
+    uint64_t timestamp;    // when it completed, monotonic
+    Event changed;
+};
+
+/// How a submission ended that left the window; kept for those that asked for a timestamp.
+struct Outcome {
+    uint64_t seq; // 0 is a free entry
+    uint64_t timestamp;
+    SlotStatus status;
+};
+
+struct Monitor {
+    uint32_t address_low, address_high, data, arm, config;
+    bool armed;
+};
+
+struct CompletionQueue {
+    uint32_t base_low, base_high, size_log2, producer;
+    uint32_t message_low, message_high, message_data, increment;
+};
+
+struct SyncManager {
+    std::array<uint32_t, kSyncObjects> objects;
+    std::array<Monitor, kMonitors> monitors;
+    std::array<CompletionQueue, kCompletionQueues> queues;
+};
+
+struct TimestampRequest {
+    bool used;
+    uint32_t interrupt;
+    uint64_t counter;  // offset in the card's file
+    uint64_t target;
+    uint64_t record;   // offset in the card's file
+};
+
+/// Until when each resource of the card is busy, in nanoseconds of the model's clock.
+struct Links {
+    uint64_t down, up, card, submit;
+};
+
+/// Everything that an open creates and the last close ends.
+struct Context {
+    std::atomic<uint64_t> id;
+    int32_t opener;
+    bool dead;             // the card was reset under it
+    bool debug_mode;
+    bool error_recorded;   // the first error of a context is kept, later ones are its consequences
+
+    uint32_t next_handle;
+    uint32_t next_mapping;
+    uint32_t mapping_count;
+    uint64_t dram_used;
+    std::array<Allocation, kMaxPages> allocations;
+    std::array<uint32_t, kMaxPages> page_owner; // handle, 0 is free
+    std::array<Mapping, kMaxMappings> mappings;
+    std::array<Buffer, kMaxBuffers> buffers;
+
+    uint64_t next_seq;     // the next submission gets this number
+    std::array<Slot, kWindow> slots;
+    std::array<uint64_t, kQueues> queue_ticket;  // next to be handed out
+    std::array<uint64_t, kQueues> queue_serving; // the job that may run
+    std::array<uint32_t, kQueues> queue_load;    // chunks in it
+    std::array<std::array<std::array<uint32_t, kFences>, kProcessors>, kQueueManagers> fences;
+    std::array<Outcome, kOutcomes> outcomes;
+    uint32_t next_outcome;
+    uint32_t signals;      // sent so far
+    Event parked;          // wakes streams that wait for a fence, a turn or a timeout
+
+    std::array<SyncManager, kSyncManagers> sync;
+    std::array<TimestampRequest, kMaxTimestamps> timestamps;
+    std::array<Event, kInterrupts> interrupts;
+    Event any_interrupt;
+
+    uint64_t events;       // mask that notifier_recv reads and clears
+    int32_t notifier_pid;  // who registered, 0 is nobody
+    int32_t notifier_fd;   // that process's private copy of the eventfd
+
+    Links links;
+    hl_info_cs_counters cs_counters;
+};
+
+inline constexpr uint32_t kFaultMappings = 256;
+
+/// What outlives contexts.
+struct Records {
+    hlthunk_event_record_open_dev_time open;
+    hlthunk_event_record_cs_timeout cs_timeout;
+    hlthunk_event_record_razwi_event razwi;
+    hlthunk_event_record_undefined_opcode undefined_opcode;
+    bool page_fault_valid;
+    hlthunk_page_fault_info page_fault; // its pointer is unused
+    uint32_t page_fault_mappings;
+    std::array<hlthunk_page_fault_mapping, kFaultMappings> mappings;
+};
+
+/// Bytes and events, counted for tests and softgaudi_stat.
+struct Traffic {
+    std::atomic<uint64_t> down_bytes, up_bytes, card_bytes, fill_bytes, host_bytes;
+    std::atomic<uint64_t> submissions, packets, maps, exports;
+    std::atomic<uint64_t> busy_ns;
+};
+
+struct CardState {
+    static constexpr uint32_t kMagic = 0x50475332; // changes with the layout
+
+    std::atomic<uint32_t> magic;
+    RobustMutex mutex;
+
+    bool lost;
+    bool in_reset;
+    uint32_t hard_resets;
+    uint64_t open_counter;
+    uint64_t last_open_ns, last_close_ns; // monotonic
+    uint64_t next_context;
+    std::array<uint32_t, 1024> hw_events;
+    Records records;
+
+    std::array<std::atomic<uint64_t>, kFunctions.size()> calls;
+    Traffic traffic;
+
+    Context context;
+};
+
+} // namespace softgaudi

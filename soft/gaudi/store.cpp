@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace softgaudi {
+
+File::~File() {
+    if (m_fd >= 0)
+        ::close(m_fd);
+}
+
+File &File::operator=(File &&other) noexcept {
+    if (this != &other) {
+        if (m_fd >= 0)
+            ::close(m_fd);
+        m_fd = other.release();
+    }
+    return *this;
+}
+
+int File::release() {
+    return std::exchange(m_fd, -1);
+}
+
+void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
+    const File file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!file)
+        return nullptr;
+    // Whoever comes first sets the file up; the others wait here until it has.
+    while (flock(file.get(), LOCK_EX) != 0) {
+        if (errno != EINTR)
+            return nullptr;
+    }
+    struct stat info{};
+    if (fstat(file.get(), &info) != 0)
+        return nullptr;
+    const bool fresh = static_cast<size_t>(info.st_size) != size;
+    if (fresh && (ftruncate(file.get(), 0) != 0 || ftruncate(file.get(), static_cast<off_t>(size)) != 0))
+        return nullptr;
+    void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED)
+        return nullptr;
+    if (fresh)
+        init(memory);
+    return memory;
+}
+
+std::optional<FileId> file_id(int fd) {
+    struct stat info{};
+    if (fstat(fd, &info) != 0)
+        return {};
+    return FileId{info.st_dev, info.st_ino};
+}
+
+namespace {
+
+struct flock region(short type, uint64_t position, uint64_t length) {
+    struct flock lock{};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = static_cast<off_t>(position);
+    lock.l_len = static_cast<off_t>(length);
+    return lock;
+}
+
+bool conflicts(int fd, struct flock lock) {
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+} // namespace
+
+bool lock_exclusive(int fd) {
+    struct flock lock = region(F_WRLCK, 0, 0);
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool lock_byte(int fd, uint64_t position) {
+    struct flock lock = region(F_RDLCK, position, 1);
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool byte_locked(int fd, uint64_t position) {
+    return conflicts(fd, region(F_WRLCK, position, 1));
+}
+
+bool any_locked(int fd) {
+    return conflicts(fd, region(F_WRLCK, 0, 0));
+}
+
+File reopen(int fd) {
+    return File(open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC));
+}
+
+} // namespace softgaudi

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Command submission: the window of sequence numbers, the queues, and waiting.
+#include "card.h"
+#include "queue_thread.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace softgaudi {
+namespace {
+
+constexpr uint64_t kDefaultTimeoutNs = 30'000'000'000;
+constexpr uint32_t kTimestampFlag = 0x20;
+
+uint64_t deadline_after(uint64_t timeout_us) {
+    const uint64_t now = monotonic_ns();
+    return timeout_us > (kForever - now) / 1000 - 1 ? kForever : now + timeout_us * 1000;
+}
+
+} // namespace
+
+bool Card::running(const Job &job) const {
+    const Slot &slot = context().slots[job.seq % kWindow];
+    return context().id.load(std::memory_order_acquire) == job.context &&
+           slot.seq.load(std::memory_order_acquire) == job.seq &&
+           slot.status.load(std::memory_order_acquire) == SlotStatus::running;
+}
+
+int Card::submit(const Submission &submission, uint64_t &seq) {
+    Context &context = this->context();
+    const auto &chunks = submission.chunks;
+    std::vector<Job> jobs;
+    bool counted = false;
+    {
+        CardLock lock(*this);
+        // The driver's library does not return "try again": it spins. So does this one, asleep.
+        const auto wait_for_room = [&](uint64_t &ctx_drops, uint64_t &total_drops, const Event &event) {
+            if (!counted) {
+                ++ctx_drops;
+                ++total_drops;
+                counted = true;
+            }
+            const uint64_t deadline = expire();
+            const uint32_t seen = event.seen();
+            lock.unlock();
+            if (!m_clock.advance())
+                event.wait(seen, std::min(deadline, monotonic_ns() + 10'000'000));
+            lock.lock();
+        };
+        while (true) {
+            if (const int error = refusal()) {
+                if (error == EBUSY) {
+                    ++context.cs_counters.ctx_device_in_reset_drop_cnt;
+                    ++context.cs_counters.total_device_in_reset_drop_cnt;
+                }
+                return -error;
+            }
+            if (!model().user_queues)
+                return -EINVAL;
+            Slot &slot = context.slots[context.next_seq % kWindow];
+            if (slot.status.load() == SlotStatus::running) {
+                expire();
+                if (slot.status.load() != SlotStatus::running)
+                    continue;
+                wait_for_room(context.cs_counters.ctx_max_cs_in_flight_drop_cnt,
+                              context.cs_counters.total_max_cs_in_flight_drop_cnt, slot.changed);
+                continue;
+            }
+            const bool valid = std::all_of(chunks.begin(), chunks.end(), [&](const hl_cs_chunk &chunk) {
+                if (chunk.queue_index >= kQueues || queue(chunk.queue_index).engine == Engine::none)
+                    return false;
+                if (submission.kind != Job::Kind::commands)
+                    return queue(chunk.queue_index).engine != Engine::nic;
+                return (chunk.cs_chunk_flags & HL_CS_CHUNK_FLAGS_USER_ALLOC_CB) != 0;
+            });
+            if (!valid) {
+                // The number is gone although nothing was submitted.
+                slot.seq.store(context.next_seq++);
+                slot.status.store(SlotStatus::done);
+                ++context.cs_counters.ctx_validation_drop_cnt;
+                ++context.cs_counters.total_validation_drop_cnt;
+                return -EINVAL;
+            }
+            const bool full = std::any_of(chunks.begin(), chunks.end(), [&](const hl_cs_chunk &chunk) {
+                return context.queue_load[chunk.queue_index] + chunks.size() > kQueueLength;
+            });
+            if (full) {
+                wait_for_room(context.cs_counters.ctx_queue_full_drop_cnt,
+                              context.cs_counters.total_queue_full_drop_cnt, context.parked);
+                continue;
+            }
+            break;
+        }
+        seq = context.next_seq++;
+        Slot &slot = context.slots[seq % kWindow];
+        slot.seq.store(seq);
+        slot.remaining = static_cast<uint32_t>(chunks.size());
+        slot.hung = submission.hang;
+        slot.skip_reset = (submission.flags & HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT) != 0;
+        slot.wants_timestamp = (submission.flags & kTimestampFlag) != 0;
+        slot.signal = submission.kind == Job::Kind::signal;
+        slot.timeout_ns = submission.timeout_ns ? submission.timeout_ns : kDefaultTimeoutNs;
+        slot.timed_from = 0;
+        slot.timestamp = 0;
+        slot.status.store(SlotStatus::running);
+
+        uint64_t start = 0;
+        if (m_config.pace.timed()) {
+            start = std::max(m_clock.now(), context.links.submit) + m_config.pace.submit_ns;
+            context.links.submit = start;
+        }
+        jobs.reserve(chunks.size());
+        for (const hl_cs_chunk &chunk : chunks) {
+            Job job{};
+            job.kind = submission.kind;
+            job.awaited = submission.awaited;
+            job.context = context.id.load();
+            job.seq = seq;
+            job.queue = chunk.queue_index;
+            job.ticket = context.queue_ticket[chunk.queue_index]++;
+            job.address = chunk.cb_handle;
+            job.size = chunk.cb_size;
+            job.start = start;
+            ++context.queue_load[chunk.queue_index];
+            jobs.push_back(job);
+        }
+        m_state->traffic.submissions.fetch_add(1, std::memory_order_relaxed);
+        // Queued under the lock: two submissions are in the same order on every queue they share.
+        if (m_config.pace.mode != Pace::Mode::null || submission.hang) {
+            for (const Job &job : jobs)
+                enqueue(job);
+            return 0;
+        }
+    }
+    for (const Job &job : jobs)
+        run_job(*this, job);
+    return 0;
+}
+
+void Card::enqueue(const Job &job) {
+    m_clock.job_begins();
+    const std::lock_guard guard(m_queues_mutex);
+    if (m_queues.size() <= job.queue)
+        m_queues.resize(kQueues);
+    auto &thread = m_queues[job.queue];
+    if (!thread)
+        thread = std::make_unique<QueueThread>(*this, job.queue);
+    thread->push(job);
+}
+
+void Card::finish(const Job &job) {
+    const CardLock lock(*this);
+    Context &context = this->context();
+    if (context.id.load() != job.context)
+        return;
+    Slot &slot = context.slots[job.seq % kWindow];
+    context.queue_serving[job.queue] = job.ticket + 1;
+    --context.queue_load[job.queue];
+    if (running(job) && --slot.remaining == 0) {
+        slot.timestamp = monotonic_ns();
+        if (slot.wants_timestamp) {
+            context.outcomes[context.next_outcome] = {job.seq, slot.timestamp, SlotStatus::done};
+            context.next_outcome = (context.next_outcome + 1) % kOutcomes;
+        }
+        slot.status.store(SlotStatus::done);
+        slot.changed.signal();
+    }
+    wake_parked();
+}
+
+bool Card::idle() {
+    return std::none_of(context().slots.begin(), context().slots.end(),
+                        [](const Slot &slot) { return slot.status.load() == SlotStatus::running; });
+}
+
+/// Only the oldest submission is timed, from the moment it became the oldest.
+uint64_t Card::expire() {
+    Context &context = this->context();
+    Slot *oldest = nullptr;
+    for (Slot &slot : context.slots)
+        if (slot.status.load() == SlotStatus::running && (!oldest || slot.seq.load() < oldest->seq.load()))
+            oldest = &slot;
+    if (!oldest)
+        return kForever;
+    const uint64_t now = monotonic_ns();
+    if (oldest->timed_from == 0)
+        oldest->timed_from = now;
+    const uint64_t due = oldest->timed_from + oldest->timeout_ns;
+    if (now < due)
+        return due;
+
+    oldest->status.store(SlotStatus::timed_out);
+    oldest->changed.signal();
+    if (!context.error_recorded)
+        m_state->records.cs_timeout = {realtime_ns(), oldest->seq.load()};
+    context.error_recorded = true;
+    if (oldest->skip_reset) {
+        raise(HL_NOTIFIER_EVENT_CS_TIMEOUT);
+        wake_everyone(); // what it ran is dropped, and the next in its queues goes on
+        return 0;
+    }
+    hard_reset(HL_NOTIFIER_EVENT_CS_TIMEOUT);
+    return kForever;
+}
+
+int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *timestamp) {
+    // What this thread asked last time and got "busy" for: asking the very same again means that it waits.
+    thread_local struct {
+        const Card *card;
+        uint64_t seq, submitted;
+    } last_poll{};
+
+    Context &context = this->context();
+    const uint64_t deadline = deadline_after(timeout_us);
+    const uint64_t model_deadline =
+        m_clock.is_virtual() && timeout_us < kForever / 2000 ? m_clock.now() + timeout_us * 1000 : kForever;
+    status = 0;
+    if (timestamp)
+        *timestamp = 0;
+    m_clock.settle();
+    CardLock lock(*this);
+    while (true) {
+        if (m_state->lost)
+            return -ENODEV;
+        if (seq >= context.next_seq)
+            return refusal() ? -EBUSY : -EINVAL;
+        Slot &slot = context.slots[seq % kWindow];
+        if (slot.seq.load() != seq || seq == 0) {
+            // Long gone, and assumed to have ended well unless its outcome was kept.
+            for (Outcome &outcome : context.outcomes) {
+                if (outcome.seq != seq || seq == 0)
+                    continue;
+                if (timestamp)
+                    *timestamp = outcome.timestamp;
+                outcome.seq = 0;
+                break;
+            }
+            status = HL_WAIT_CS_STATUS_COMPLETED;
+            return 0;
+        }
+        expire();
+        switch (slot.status.load()) {
+        case SlotStatus::free:
+        case SlotStatus::done:
+            status = HL_WAIT_CS_STATUS_COMPLETED;
+            if (timestamp && slot.wants_timestamp)
+                *timestamp = slot.timestamp;
+            return 0;
+        case SlotStatus::timed_out:
+            status = HL_WAIT_CS_STATUS_TIMEDOUT;
+            return -ETIMEDOUT;
+        case SlotStatus::aborted:
+            status = HL_WAIT_CS_STATUS_ABORTED;
+            return -EIO;
+        case SlotStatus::running:
+            break;
+        }
+        bool waits = timeout_us != 0;
+        if (!waits && m_clock.is_virtual()) {
+            waits = last_poll.card == this && last_poll.seq == seq && last_poll.submitted == context.next_seq;
+            last_poll = {this, seq, context.next_seq};
+        }
+        if (!waits || monotonic_ns() >= deadline) {
+            if (timeout_us != 0 || !m_clock.is_virtual() || !waits) {
+                status = HL_WAIT_CS_STATUS_BUSY;
+                return 0;
+            }
+        }
+        const uint64_t due = expire();
+        const uint32_t seen = slot.changed.seen();
+        if (slot.status.load() != SlotStatus::running)
+            continue;
+        lock.unlock();
+        if (m_clock.is_virtual()) {
+            const bool moved = m_clock.advance(timeout_us == 0 ? kForever : model_deadline);
+            lock.lock();
+            if (timeout_us == 0) {
+                timeout_us = 1; // one event per poll: the next look answers
+                if (slot.seq.load() == seq && slot.status.load() == SlotStatus::running) {
+                    status = HL_WAIT_CS_STATUS_BUSY;
+                    last_poll = {};
+                    return 0;
+                }
+                continue;
+            }
+            if (moved)
+                continue;
+            lock.unlock();
+            if (model_deadline != kForever) {
+                m_clock.host_pause(model_deadline - std::min(model_deadline, m_clock.now()));
+                lock.lock();
+                if (slot.seq.load() == seq && slot.status.load() == SlotStatus::running) {
+                    status = HL_WAIT_CS_STATUS_BUSY;
+                    return 0;
+                }
+                continue;
+            }
+        }
+        slot.changed.wait(seen, std::min(deadline, due));
+        lock.lock();
+    }
+}
+
+} // namespace softgaudi

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages of the card to itself and to the host: stores to memory, and registers that do something: sync objects,
+// monitors, completion queues, fences, the interrupt doorbell.
+#pragma once
+
+#include "card.h"
+#include "interpreter.h"
+
+#include <vector>
+
+namespace softgaudi {
+
+class SyncUnit {
+public:
+    explicit SyncUnit(Card &card) : m_card(card) {}
+
+    /// One store and all that it sets off. The card's lock is held.
+    MaybeTrap store(uint64_t address, uint64_t value, unsigned size);
+
+private:
+    struct Pending {
+        uint64_t address;
+        uint64_t value;
+        unsigned size;
+    };
+
+    MaybeTrap store_one(const Pending &store);
+    bool store_register(uint64_t offset, uint32_t value);
+    bool store_sync_manager(uint32_t index, uint64_t offset, uint32_t value);
+    void set_object(SyncManager &sync, uint32_t index, uint32_t value);
+    void arm(SyncManager &sync, uint32_t index, uint32_t value);
+    void check(SyncManager &sync, uint32_t index);
+    bool satisfied(const SyncManager &sync, uint32_t index) const;
+    void fire(SyncManager &sync, uint32_t index);
+    void complete(SyncManager &sync, const Monitor &monitor);
+
+    Card &m_card;
+    std::vector<Pending> m_pending;
+};
+
+} // namespace softgaudi

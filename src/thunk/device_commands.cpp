@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "calls.h"
+#include "device.h"
+
+namespace gaudi::thunk {
+
+Result<std::uint64_t> Device::request_command_buffer(std::uint32_t size) const {
+    constexpr const char *name = "hlthunk_request_command_buffer";
+    if (!library_->has_command_buffers())
+        return tl::unexpected(library_->lacks(name));
+    std::uint64_t handle = 0;
+    const int rc = invoke(library_->call().request_command_buffer, fd_, size, &handle);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name, fmt::format("{} bytes", size)));
+    return handle;
+}
+
+Result<std::uint64_t> Device::request_mapped_command_buffer(std::uint32_t size) const {
+    constexpr const char *name = "hlthunk_request_mapped_command_buffer";
+    if (!library_->has_mapped_command_buffers())
+        return tl::unexpected(library_->lacks(name));
+    std::uint64_t handle = 0;
+    const int rc = invoke(library_->call().request_mapped_command_buffer, fd_, size, &handle);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name, fmt::format("{} bytes", size)));
+    return handle;
+}
+
+Result<std::uint64_t> Device::command_buffer_address(std::uint64_t handle) const {
+    constexpr const char *name = "hlthunk_get_mapped_cb_device_va_by_handle";
+    if (!library_->has_mapped_command_buffers())
+        return tl::unexpected(library_->lacks(name));
+    std::uint64_t address = 0;
+    const int rc = invoke(library_->call().get_mapped_cb_device_va_by_handle, fd_, handle, &address);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name, fmt::format("{:#x}", handle)));
+    return address;
+}
+
+Result<void> Device::destroy_command_buffer(std::uint64_t handle) const {
+    constexpr const char *name = "hlthunk_destroy_command_buffer";
+    if (library_->call().destroy_command_buffer == nullptr)
+        return tl::unexpected(library_->lacks(name));
+    const int rc = invoke(library_->call().destroy_command_buffer, fd_, handle);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name, fmt::format("{:#x}", handle)));
+    return {};
+}
+
+Result<std::uint64_t> Device::submit(std::span<const hl_cs_chunk> chunks, std::uint32_t flags) const {
+    constexpr const char *name = "hlthunk_command_submission";
+    if (chunks.size() > HL_MAX_JOBS_PER_CS) // before the count is cut to 32 bits
+        return tl::unexpected(make_error(EINVAL, name, fmt::format("{} chunks", chunks.size())));
+
+    hlthunk_cs_in in{};
+    in.chunks_execute = const_cast<hl_cs_chunk *>(chunks.data()); // only read; the ABI knows no const
+    in.num_chunks_execute = static_cast<std::uint32_t>(chunks.size());
+    in.flags = flags;
+    Roomy<hlthunk_cs_out> out;
+    const int rc = invoke(library_->call().command_submission, fd_, &in, &out.value);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name, fmt::format("{} chunks", chunks.size())));
+    return out.value.seq;
+}
+
+Result<Wait> Device::wait(std::uint64_t sequence, std::chrono::microseconds timeout) const {
+    constexpr const char *name = "hlthunk_wait_for_cs";
+    const auto timeout_us = static_cast<std::uint64_t>(std::max<std::int64_t>(timeout.count(), 0));
+    std::uint32_t status = HL_WAIT_CS_STATUS_BUSY;
+    const int rc = invoke(library_->call().wait_for_cs, fd_, sequence, timeout_us, &status);
+    // After most errors the status is left-over input; where it does mean something it repeats the code.
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name, std::to_string(sequence)));
+
+    switch (status) {
+    case HL_WAIT_CS_STATUS_COMPLETED:
+        return Wait::Done;
+    case HL_WAIT_CS_STATUS_BUSY:
+        return Wait::Busy;
+    case HL_WAIT_CS_STATUS_TIMEDOUT:
+        return tl::unexpected(make_error(ETIMEDOUT, name, std::to_string(sequence)));
+    case HL_WAIT_CS_STATUS_ABORTED:
+        return tl::unexpected(make_error(EIO, name, std::to_string(sequence)));
+    default:
+        return tl::unexpected(
+            make_error(EPROTO, name, std::to_string(sequence), fmt::format("it reported status {}", status)));
+    }
+}
+
+Result<void> Device::flush_pci_writes() const {
+    constexpr const char *name = "hlthunk_cs_flush_pci_hbw_writes";
+    if (!library_->has_flush())
+        return tl::unexpected(library_->lacks(name));
+    const int rc = invoke(library_->call().cs_flush_pci_hbw_writes, fd_);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, name));
+    return {};
+}
+
+} // namespace gaudi::thunk

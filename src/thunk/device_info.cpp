@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "calls.h"
+#include "device.h"
+
+namespace gaudi::thunk {
+
+Result<Device> Device::open(const Library &library, const std::string &bus_id) {
+    const int fd = invoke(library.call().open, HLTHUNK_DEVICE_DONT_CARE, bus_id.c_str());
+    if (fd < 0)
+        return tl::unexpected(from_negative(fd, "hlthunk_open", bus_id));
+    return Device(library, fd);
+}
+
+Result<Device> Device::open_any(const Library &library, hlthunk_device_name name) {
+    // Without a bus id the same function fails in another shape: -1 is not EPERM here.
+    const int fd = invoke(library.call().open, name, nullptr);
+    if (fd < 0)
+        return tl::unexpected(from_mixed(fd, errno, "hlthunk_open", "any card"));
+    return Device(library, fd);
+}
+
+Result<Device> Device::open_control(const Library &library, int index) {
+    const int fd = invoke(library.call().open_control, index, nullptr);
+    if (fd < 0)
+        return tl::unexpected(from_negative(fd, "hlthunk_open_control", std::to_string(index)));
+    return Device(library, fd);
+}
+
+Result<void> Device::close() const {
+    const int rc = invoke(library_->call().close, fd_);
+    if (rc != 0)
+        return tl::unexpected(from_mixed(rc, errno, "hlthunk_close", std::to_string(fd_)));
+    return {};
+}
+
+Result<std::string> Device::bus_id() const {
+    char text[32] = {};
+    const int rc = invoke(library_->call().get_pci_bus_id_from_fd, fd_, text, static_cast<int>(sizeof(text) - 1));
+    if (rc < 0)
+        return tl::unexpected(from_mixed(rc, errno, "hlthunk_get_pci_bus_id_from_fd", std::to_string(fd_)));
+    return std::string(text);
+}
+
+Result<hlthunk_hw_ip_info> Device::hw_ip() const {
+    return fetch(library_->call().get_hw_ip_info, fd_, "hlthunk_get_hw_ip_info");
+}
+
+Result<Status> Device::status() const {
+    // Read as the int that newer libraries declare: a negative one is -errno, which the enum cannot hold.
+    const int rc = static_cast<int>(invoke(library_->call().get_device_status_info, fd_));
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, "hlthunk_get_device_status_info"));
+    return static_cast<Status>(rc);
+}
+
+Result<hlthunk_dram_usage_info> Device::dram_usage() const {
+    return fetch(library_->call().get_dram_usage, fd_, "hlthunk_get_dram_usage");
+}
+
+Result<hlthunk_open_stats_info> Device::open_stats() const {
+    return fetch(library_->call().get_open_stats, fd_, "hlthunk_get_open_stats");
+}
+
+Result<hlthunk_reset_count_info> Device::reset_count() const {
+    return fetch(library_->call().get_reset_count_info, fd_, "hlthunk_get_reset_count_info");
+}
+
+Result<hlthunk_time_sync_info> Device::time_sync() const {
+    if (!library_->has_time_sync())
+        return tl::unexpected(library_->lacks("hlthunk_get_time_sync_info"));
+    return fetch(library_->call().get_time_sync_info, fd_, "hlthunk_get_time_sync_info");
+}
+
+} // namespace gaudi::thunk

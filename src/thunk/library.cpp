@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "library.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "handles.h"
+
+namespace gaudi::thunk {
+namespace {
+
+constexpr const char *places[] = {"libhl-thunk.so", "/usr/lib/habanalabs/libhl-thunk.so"};
+
+std::mutex loading;
+const Library *loaded = nullptr;
+static_assert(std::is_trivially_destructible_v<std::mutex>, "it is used by calls that come after exit handlers");
+
+template <class Function>
+bool resolve(const DlHandle &library, const char *name, Function &function) {
+    function = reinterpret_cast<Function>(library.symbol(name));
+    return function != nullptr;
+}
+
+Result<Functions> resolve_all(const DlHandle &library) {
+    Functions functions;
+#define GAUDI_THUNK_RESOLVE(name)                                                                                      \
+    if (!resolve(library, "hlthunk_" #name, functions.name))                                                           \
+        return tl::unexpected(                                                                                         \
+            Error{ENOSYS, "dlsym",                                                                                     \
+                  fmt::format("{} cannot be used as libhl-thunk: it has no hlthunk_" #name, library.path())});
+    GAUDI_THUNK_REQUIRED(GAUDI_THUNK_RESOLVE)
+#undef GAUDI_THUNK_RESOLVE
+#define GAUDI_THUNK_RESOLVE(name) resolve(library, "hlthunk_" #name, functions.name);
+    GAUDI_THUNK_OPTIONAL(GAUDI_THUNK_RESOLVE)
+#undef GAUDI_THUNK_RESOLVE
+    return functions;
+}
+
+// Asked of a function, not of the handle: a wrapper library is not where the functions are.
+std::string file_of(const Functions &functions) {
+    Dl_info info{};
+    if (::dladdr(reinterpret_cast<const void *>(functions.open), &info) == 0 || info.dli_fname == nullptr)
+        return "an unknown file";
+    char *resolved = ::realpath(info.dli_fname, nullptr);
+    std::string path = resolved != nullptr ? resolved : info.dli_fname;
+    std::free(resolved);
+    return path;
+}
+
+} // namespace
+
+Library::Library(const void *handle, const Functions &functions, const Library *next)
+    : handle_(handle), functions_(functions), path_(file_of(functions)), next_(next) {}
+
+Result<const Library *> Library::load(const std::string &path) {
+    Result<DlHandle> handle = DlHandle::open(path);
+    if (!handle)
+        return tl::unexpected(handle.error());
+    Result<Functions> functions = resolve_all(*handle);
+    if (!functions)
+        return tl::unexpected(functions.error());
+
+    const std::lock_guard lock(loading);
+    for (const Library *known = loaded; known != nullptr; known = known->next_) {
+        if (known->handle_ == handle->get())
+            return known; // the first reference keeps the file loaded; the new one is dropped
+    }
+    loaded = new Library(handle->get(), *functions, loaded);
+    handle->keep();
+    return loaded;
+}
+
+Result<const Library *> Library::find() {
+    const char *named = ::secure_getenv("GAUDI_THUNK");
+    if (named == nullptr || *named == '\0')
+        return find(places);
+
+    Result<const Library *> library = load(named);
+    if (!library)
+        return tl::unexpected(Error{library.error().code, library.error().call,
+                                    fmt::format("GAUDI_THUNK={}: {}", named, library.error().text)});
+    return library;
+}
+
+Result<const Library *> Library::find(std::span<const char *const> names) {
+    std::string tried;
+    for (const char *name : names) {
+        Result<const Library *> library = load(name);
+        if (library || library.error().code != ELIBACC)
+            return library;
+        tried += (tried.empty() ? "" : "; ") + library.error().text;
+    }
+    return tl::unexpected(Error{ELIBACC, "dlopen", "no libhl-thunk was found: " + tried});
+}
+
+std::span<const char *const> Library::search_order() noexcept { return places; }
+
+Result<std::string> Library::version() const {
+    if (!has_version())
+        return tl::unexpected(lacks("hlthunk_get_version"));
+    errno = 0;
+    char *text = functions_.get_version();
+    if (text == nullptr)
+        return tl::unexpected(from_zero(errno, "hlthunk_get_version"));
+    std::string version = text;
+    functions_.free(text);
+    return version;
+}
+
+Error Library::lacks(const char *function) const {
+    return make_error(ENOSYS, function, {}, fmt::format("{} has no such function", path_));
+}
+
+} // namespace gaudi::thunk

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef UCX_GAUDI_THUNK_LIBRARY_H
+#define UCX_GAUDI_THUNK_LIBRARY_H
+
+#include <span>
+#include <string>
+
+#include "error.h"
+#include "functions.h"
+
+namespace gaudi::thunk {
+
+// A loaded libhl-thunk. Unloading a vendor library under UCX is unsafe, so a Library belongs to the process: it is
+// handed out as a pointer that stays valid until exit, and loading the same file again gives the same one.
+class Library {
+public:
+    // Never nullptr on success. A library that lacks a required function is refused, and unloaded again.
+    static Result<const Library *> load(const std::string &path);
+
+    // GAUDI_THUNK if it is set, and then nothing else; otherwise the first of search_order() that loads.
+    static Result<const Library *> find();
+
+    // The first name that loads decides: if it turns out to be unusable, that is the error.
+    static Result<const Library *> find(std::span<const char *const> names);
+
+    static std::span<const char *const> search_order() noexcept;
+
+    Library(const Library &) = delete;
+    Library &operator=(const Library &) = delete;
+
+    const Functions &call() const noexcept { return functions_; }
+
+    // The file that the functions come from, for reports.
+    const std::string &path() const noexcept { return path_; }
+
+    bool has_dmabuf() const noexcept { return functions_.device_mapped_memory_export_dmabuf_fd != nullptr; }
+    bool has_events() const noexcept {
+        return functions_.notifier_create != nullptr && functions_.notifier_recv != nullptr &&
+               functions_.notifier_release != nullptr;
+    }
+    bool has_flush() const noexcept { return functions_.cs_flush_pci_hbw_writes != nullptr; }
+    bool has_event_record() const noexcept { return functions_.get_event_record != nullptr; }
+    bool has_page_fault() const noexcept { return functions_.get_page_fault_info != nullptr; }
+    bool has_time_sync() const noexcept { return functions_.get_time_sync_info != nullptr; }
+    bool has_host_map_flags() const noexcept { return functions_.host_memory_map_flags != nullptr; }
+    bool has_version() const noexcept { return functions_.get_version != nullptr && functions_.free != nullptr; }
+    bool has_command_buffers() const noexcept {
+        return functions_.request_command_buffer != nullptr && functions_.destroy_command_buffer != nullptr;
+    }
+    bool has_mapped_command_buffers() const noexcept {
+        return functions_.request_mapped_command_buffer != nullptr &&
+               functions_.get_mapped_cb_device_va_by_handle != nullptr && functions_.destroy_command_buffer != nullptr;
+    }
+
+    // What the library calls itself, e.g. "1.10.0-8636f13".
+    Result<std::string> version() const;
+
+    // The error of a call to an optional function that this library lacks.
+    Error lacks(const char *function) const;
+
+private:
+    Library(const void *handle, const Functions &functions, const Library *next);
+
+    const void *handle_; // only to recognise the same library again
+    Functions functions_;
+    std::string path_;
+    const Library *next_; // all loaded libraries form a list, which also keeps them reachable for leak checkers
+};
+
+} // namespace gaudi::thunk
+
+#endif

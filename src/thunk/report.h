@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef UCX_GAUDI_THUNK_REPORT_H
+#define UCX_GAUDI_THUNK_REPORT_H
+
+#include "error.h"
+
+namespace gaudi::thunk {
+
+// Where an error goes that has no caller to return to: a release that failed in a destructor.
+using Report = void (*)(const Error &);
+
+// Replaces the report function and returns the one before it. nullptr brings back the default: a line on stderr.
+Report set_report(Report report) noexcept;
+
+void report(const Error &error) noexcept;
+
+// Runs a release for a destructor: a failure is reported, nothing is thrown.
+template <class Release>
+void release_or_report(Release &&release) noexcept {
+    try {
+        if (const Result<void> released = release(); !released)
+            report(released.error());
+    } catch (...) { // only memory for the sentence can be lacking, and then nothing can be said either
+    }
+}
+
+} // namespace gaudi::thunk
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef UCX_GAUDI_TESTS_THUNK_FAKE_LIBRARY_H
+#define UCX_GAUDI_TESTS_THUNK_FAKE_LIBRARY_H
+
+#include <cstdint>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "fakes/fake.h"
+#include "thunk/device.h"
+#include "thunk/library.h"
+
+namespace gaudi::thunk {
+
+// A fake libhl-thunk, loaded the way the product loads the real one, and the strings to pull it by.
+class FakeLibrary {
+public:
+    explicit FakeLibrary(const char *path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+        const Result<const Library *> library = Library::load(path);
+        EXPECT_TRUE(library) << (library ? "" : library.error().text);
+        library_ = library.value_or(nullptr);
+        control<decltype(&fake_reset)>("fake_reset")();
+    }
+    FakeLibrary(const FakeLibrary &) = delete;
+    FakeLibrary &operator=(const FakeLibrary &) = delete;
+    ~FakeLibrary() { ::dlclose(handle_); }
+
+    const Library &operator*() const { return *library_; }
+    const Library *operator->() const { return library_; }
+    Device device() const { return Device(*library_, descriptor); }
+
+    void reply(const char *function, std::int64_t rc, int err = FAKE_KEEP_ERRNO, int times = 1) const {
+        control<decltype(&fake_reply)>("fake_reply")(function, rc, err, times);
+    }
+    void set_wait_status(std::uint32_t status) const {
+        control<decltype(&fake_set_wait_status)>("fake_set_wait_status")(status);
+    }
+    void set_mappings(std::uint32_t count) const { control<decltype(&fake_set_mappings)>("fake_set_mappings")(count); }
+    int calls(const char *function) const { return control<decltype(&fake_calls)>("fake_calls")(function); }
+    std::uint64_t argument(const char *function, int index) const {
+        return control<decltype(&fake_argument)>("fake_argument")(function, index);
+    }
+
+    static constexpr int descriptor = 42; // never used as a descriptor of this process
+
+private:
+    template <class Function>
+    Function control(const char *name) const {
+        return reinterpret_cast<Function>(::dlsym(handle_, name));
+    }
+
+    void *handle_;
+    const Library *library_ = nullptr;
+};
+
+// Most tests need one fake with all functions, as it is after loading.
+class WithFake : public testing::Test {
+protected:
+    FakeLibrary fake{FAKE_FULL};
+    Device device = fake.device();
+};
+
+template <class T>
+testing::AssertionResult fails_with(const Result<T> &result, int code, const char *call) {
+    if (result)
+        return testing::AssertionFailure() << "it succeeded";
+    const Error &error = result.error();
+    if (error.code != code || std::string(error.call) != call || error.text.find(call) == std::string::npos)
+        return testing::AssertionFailure() << error.call << " gave " << error.code << ": " << error.text;
+    return testing::AssertionSuccess();
+}
+
+} // namespace gaudi::thunk
+
+#endif

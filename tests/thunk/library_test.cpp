@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "thunk/library.h"
+
+#include <cerrno>
+#include <dlfcn.h>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "fake_library.h"
+
+namespace gaudi::thunk {
+namespace {
+
+bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+TEST(LibraryTest, ResolvesEveryFunction) {
+    const Result<const Library *> library = Library::load(FAKE_FULL);
+    ASSERT_TRUE(library) << library.error().text;
+    const Functions &call = (*library)->call();
+#define EXPECT_RESOLVED(name) EXPECT_NE(call.name, nullptr) << #name;
+    GAUDI_THUNK_REQUIRED(EXPECT_RESOLVED)
+    GAUDI_THUNK_OPTIONAL(EXPECT_RESOLVED)
+#undef EXPECT_RESOLVED
+}
+
+TEST(LibraryTest, HasAllCapabilitiesOfAFullLibrary) {
+    const FakeLibrary fake(FAKE_FULL);
+    EXPECT_TRUE(fake->has_dmabuf());
+    EXPECT_TRUE(fake->has_events());
+    EXPECT_TRUE(fake->has_flush());
+    EXPECT_TRUE(fake->has_event_record());
+    EXPECT_TRUE(fake->has_page_fault());
+    EXPECT_TRUE(fake->has_time_sync());
+    EXPECT_TRUE(fake->has_host_map_flags());
+    EXPECT_TRUE(fake->has_version());
+    EXPECT_TRUE(fake->has_command_buffers());
+    EXPECT_TRUE(fake->has_mapped_command_buffers());
+}
+
+TEST(LibraryTest, MissingRequiredFunctionIsNamed) {
+    const Result<const Library *> library = Library::load(FAKE_WITHOUT_WAIT);
+    ASSERT_FALSE(library);
+    EXPECT_EQ(library.error().code, ENOSYS);
+    EXPECT_STREQ(library.error().call, "dlsym");
+    EXPECT_EQ(library.error().text,
+              std::string(FAKE_WITHOUT_WAIT) + " cannot be used as libhl-thunk: it has no hlthunk_wait_for_cs");
+    EXPECT_EQ(::dlopen(FAKE_WITHOUT_WAIT, RTLD_NOW | RTLD_NOLOAD), nullptr) << "it should be unloaded again";
+}
+
+TEST(LibraryTest, MissingOptionalFunctionIsAMissingCapability) {
+    const Result<const Library *> loaded = Library::load(FAKE_WITHOUT_OPTIONAL);
+    ASSERT_TRUE(loaded) << loaded.error().text;
+    const Library &library = **loaded;
+#define EXPECT_ABSENT(name) EXPECT_EQ(library.call().name, nullptr) << #name;
+    GAUDI_THUNK_OPTIONAL(EXPECT_ABSENT)
+#undef EXPECT_ABSENT
+    EXPECT_FALSE(library.has_dmabuf());
+    EXPECT_FALSE(library.has_events());
+    EXPECT_FALSE(library.has_flush());
+    EXPECT_FALSE(library.has_event_record());
+    EXPECT_FALSE(library.has_page_fault());
+    EXPECT_FALSE(library.has_time_sync());
+    EXPECT_FALSE(library.has_host_map_flags());
+    EXPECT_FALSE(library.has_version());
+    EXPECT_FALSE(library.has_command_buffers());
+    EXPECT_FALSE(library.has_mapped_command_buffers());
+}
+
+TEST(LibraryTest, OneOfThreeFunctionsMissingIsNoCapability) {
+    const FakeLibrary fake(FAKE_WITHOUT_RECV);
+    EXPECT_NE(fake->call().notifier_create, nullptr);
+    EXPECT_FALSE(fake->has_events());
+}
+
+TEST(LibraryTest, CallsOfMissingFunctionsFailByName) {
+    const FakeLibrary fake(FAKE_WITHOUT_OPTIONAL);
+    const Device device = fake.device();
+    EXPECT_TRUE(fails_with(device.export_dmabuf(4096, 4096), ENOSYS, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
+    EXPECT_TRUE(fails_with(device.create_notifier(), ENOSYS, "hlthunk_notifier_create"));
+    EXPECT_TRUE(fails_with(device.receive(1, 0), ENOSYS, "hlthunk_notifier_recv"));
+    EXPECT_TRUE(fails_with(device.release_notifier(1), ENOSYS, "hlthunk_notifier_release"));
+    EXPECT_TRUE(fails_with(device.flush_pci_writes(), ENOSYS, "hlthunk_cs_flush_pci_hbw_writes"));
+    EXPECT_TRUE(fails_with(device.last_razwi(), ENOSYS, "hlthunk_get_event_record"));
+    EXPECT_TRUE(fails_with(device.last_page_fault(), ENOSYS, "hlthunk_get_page_fault_info"));
+    EXPECT_TRUE(fails_with(device.time_sync(), ENOSYS, "hlthunk_get_time_sync_info"));
+    EXPECT_TRUE(fails_with(device.host_map_flags(nullptr, 1, 0, 0), ENOSYS, "hlthunk_host_memory_map_flags"));
+    EXPECT_TRUE(fails_with(device.request_command_buffer(1), ENOSYS, "hlthunk_request_command_buffer"));
+    EXPECT_TRUE(fails_with(device.request_mapped_command_buffer(1), ENOSYS, "hlthunk_request_mapped_command_buffer"));
+    EXPECT_TRUE(fails_with(device.command_buffer_address(1), ENOSYS, "hlthunk_get_mapped_cb_device_va_by_handle"));
+    EXPECT_TRUE(fails_with(device.destroy_command_buffer(1), ENOSYS, "hlthunk_destroy_command_buffer"));
+    EXPECT_TRUE(fails_with(fake->version(), ENOSYS, "hlthunk_get_version"));
+    EXPECT_TRUE(contains(device.flush_pci_writes().error().text, fake->path()));
+}
+
+TEST(LibraryTest, SameFileIsTheSameLibrary) {
+    const Result<const Library *> first = Library::load(FAKE_FULL);
+    const Result<const Library *> second = Library::load(FAKE_FULL);
+    const Result<const Library *> other = Library::load(FAKE_TIME_SYNC_16);
+    ASSERT_TRUE(first && second && other);
+    EXPECT_EQ(*first, *second);
+    EXPECT_NE(*first, *other);
+}
+
+TEST(LibraryTest, StaysLoadedWithoutAnyoneHoldingIt) {
+    ASSERT_TRUE(Library::load(FAKE_TIME_SYNC_64));
+    void *handle = ::dlopen(FAKE_TIME_SYNC_64, RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(handle, nullptr);
+    ::dlclose(handle);
+}
+
+TEST(LibraryTest, KnowsItsFile) {
+    const FakeLibrary fake(FAKE_FULL);
+    EXPECT_EQ(fake->path(), std::filesystem::canonical(FAKE_FULL));
+}
+
+TEST(LibraryTest, WrapperIsNotTheFileOfTheFunctions) {
+    const Result<const Library *> library = Library::load(FAKE_WRAPPER);
+    ASSERT_TRUE(library) << library.error().text;
+    EXPECT_EQ((*library)->path(), std::filesystem::canonical(FAKE_WRAPPED));
+}
+
+TEST(LibraryTest, TellsItsVersion) {
+    const FakeLibrary fake(FAKE_FULL);
+    EXPECT_EQ(fake->version().value(), "9.8.7-fake");
+    fake.reply("get_version", 0, ENOMEM);
+    EXPECT_TRUE(fails_with(fake->version(), ENOMEM, "hlthunk_get_version"));
+}
+
+} // namespace
+} // namespace gaudi::thunk

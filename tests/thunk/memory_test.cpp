@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cerrno>
+#include <fcntl.h>
+
+#include <gtest/gtest.h>
+
+#include "fake_library.h"
+
+namespace gaudi::thunk {
+namespace {
+
+using MemoryTest = WithFake;
+
+constexpr std::uint64_t page = 768ULL << 20;
+
+TEST_F(MemoryTest, AllocPassesItsArguments) {
+    EXPECT_EQ(device.alloc(page, 4096, true).value(), 1U);
+    EXPECT_EQ(fake.argument("device_memory_alloc", 0), static_cast<unsigned>(FakeLibrary::descriptor));
+    EXPECT_EQ(fake.argument("device_memory_alloc", 1), page);
+    EXPECT_EQ(fake.argument("device_memory_alloc", 2), 4096U);
+    EXPECT_EQ(fake.argument("device_memory_alloc", 3), 1U);
+    EXPECT_EQ(fake.argument("device_memory_alloc", 4), 0U);
+}
+
+TEST_F(MemoryTest, ZeroMeansLookAtErrno) {
+    fake.reply("device_memory_alloc", 0, ENOMEM);
+    EXPECT_TRUE(fails_with(device.alloc(page), ENOMEM, "hlthunk_device_memory_alloc"));
+    fake.reply("device_memory_map", 0, EINVAL);
+    EXPECT_TRUE(fails_with(device.map(1), EINVAL, "hlthunk_device_memory_map"));
+    fake.reply("host_memory_map", 0, EFAULT);
+    EXPECT_TRUE(fails_with(device.host_map(&fake, 1), EFAULT, "hlthunk_host_memory_map"));
+    fake.reply("host_memory_map_flags", 0, ENOMEM);
+    EXPECT_TRUE(fails_with(device.host_map_flags(&fake, 1, 0, 1), ENOMEM, "hlthunk_host_memory_map_flags"));
+}
+
+TEST_F(MemoryTest, ZeroWithStaleErrnoIsNotBelieved) {
+    fake.reply("device_memory_alloc", 0);
+    errno = EBUSY;
+    EXPECT_TRUE(fails_with(device.alloc(page), EPROTO, "hlthunk_device_memory_alloc"));
+}
+
+TEST_F(MemoryTest, FreeFails) {
+    EXPECT_TRUE(device.free(9));
+    EXPECT_EQ(fake.argument("device_memory_free", 1), 9U);
+    fake.reply("device_memory_free", -EINVAL);
+    const Result<void> freed = device.free(9);
+    EXPECT_TRUE(fails_with(freed, EINVAL, "hlthunk_device_memory_free"));
+    EXPECT_EQ(freed.error().text, "hlthunk_device_memory_free(0x9) failed with EINVAL: "
+                                  "the handle is unknown or still mapped");
+}
+
+TEST_F(MemoryTest, MapsPassTheirArgumentsInOrder) {
+    EXPECT_EQ(device.map(7, 0x5000).value(), 0x1001001800000000U);
+    EXPECT_EQ(fake.argument("device_memory_map", 1), 7U);
+    EXPECT_EQ(fake.argument("device_memory_map", 2), 0x5000U);
+
+    EXPECT_EQ(device.host_map(&fake, 123, 0x6000).value(), 0xFFF0000000001000U);
+    EXPECT_EQ(fake.argument("host_memory_map", 1), reinterpret_cast<std::uintptr_t>(&fake));
+    EXPECT_EQ(fake.argument("host_memory_map", 2), 0x6000U) << "the hint stands before the size";
+    EXPECT_EQ(fake.argument("host_memory_map", 3), 123U);
+
+    EXPECT_EQ(device.host_map_flags(&fake, 123, 0x6000, HL_MEM_FORCE_HINT).value(), 0xFFF0000000002000U);
+    EXPECT_EQ(fake.argument("host_memory_map_flags", 2), 0x6000U);
+    EXPECT_EQ(fake.argument("host_memory_map_flags", 3), 123U);
+    EXPECT_EQ(fake.argument("host_memory_map_flags", 4), static_cast<unsigned>(HL_MEM_FORCE_HINT));
+}
+
+TEST_F(MemoryTest, UnmapFails) {
+    EXPECT_TRUE(device.unmap(0x1001001800000000));
+    EXPECT_EQ(fake.argument("memory_unmap", 1), 0x1001001800000000U);
+    fake.reply("memory_unmap", -EINVAL);
+    const Result<void> unmapped = device.unmap(0x1001001800000000);
+    EXPECT_TRUE(fails_with(unmapped, EINVAL, "hlthunk_memory_unmap"));
+    EXPECT_EQ(unmapped.error().text, "hlthunk_memory_unmap(0x1001001800000000) failed with EINVAL: "
+                                     "the address is not mapped, or a dma-buf of it is still alive");
+}
+
+TEST_F(MemoryTest, ExportTakesTheOnlyFlagsThereAre) {
+    const Result<Fd> exported = device.export_dmabuf(0x1001001800000000, page);
+    ASSERT_TRUE(exported) << exported.error().text;
+    EXPECT_GE(::fcntl(exported->get(), F_GETFD), 0);
+    EXPECT_EQ(fake.argument("device_mapped_memory_export_dmabuf_fd", 1), 0x1001001800000000U);
+    EXPECT_EQ(fake.argument("device_mapped_memory_export_dmabuf_fd", 2), page);
+    EXPECT_EQ(fake.argument("device_mapped_memory_export_dmabuf_fd", 3), 0U);
+    EXPECT_EQ(fake.argument("device_mapped_memory_export_dmabuf_fd", 4), 0x80002U);
+}
+
+TEST_F(MemoryTest, ExportFails) {
+    fake.reply("device_mapped_memory_export_dmabuf_fd", -EINVAL);
+    EXPECT_TRUE(fails_with(device.export_dmabuf(1, 2, 3), EINVAL, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
+}
+
+} // namespace
+} // namespace gaudi::thunk

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cerrno>
+
+#include <gtest/gtest.h>
+
+#include "fake_library.h"
+
+namespace gaudi::thunk {
+namespace {
+
+using OpenTest = WithFake;
+
+TEST_F(OpenTest, ByBusId) {
+    const Result<Device> opened = Device::open(*fake, "0000:19:00.0");
+    ASSERT_TRUE(opened);
+    EXPECT_EQ(opened->fd(), 71);
+    EXPECT_EQ(&opened->library(), &*fake);
+    EXPECT_EQ(fake.argument("open", 0), HLTHUNK_DEVICE_DONT_CARE);
+    EXPECT_EQ(fake.argument("open", 1), 1U) << "a bus id was given";
+}
+
+TEST_F(OpenTest, ByBusIdFailsWithNegativeErrno) {
+    fake.reply("open", -EBUSY, ENOENT);
+    EXPECT_TRUE(fails_with(Device::open(*fake, "0000:19:00.0"), EBUSY, "hlthunk_open"));
+    fake.reply("open", -EAGAIN, EAGAIN);
+    EXPECT_TRUE(fails_with(Device::open(*fake, "0000:19:00.0"), EAGAIN, "hlthunk_open"));
+}
+
+TEST_F(OpenTest, MinusOneByBusIdIsEperm) {
+    fake.reply("open", -EPERM, ENOENT);
+    const Result<Device> opened = Device::open(*fake, "0000:19:00.0");
+    EXPECT_TRUE(fails_with(opened, EPERM, "hlthunk_open"));
+    EXPECT_EQ(opened.error().text,
+              "hlthunk_open(0000:19:00.0) failed with EPERM: the card is disabled or needs a reset");
+}
+
+TEST_F(OpenTest, Any) {
+    ASSERT_TRUE(Device::open_any(*fake, HLTHUNK_DEVICE_GAUDI2));
+    EXPECT_EQ(fake.argument("open", 0), HLTHUNK_DEVICE_GAUDI2);
+    EXPECT_EQ(fake.argument("open", 1), 0U) << "no bus id was given";
+}
+
+TEST_F(OpenTest, AnyFailsWithMinusOneAndErrno) {
+    fake.reply("open", -1, ENOENT);
+    const Result<Device> opened = Device::open_any(*fake);
+    EXPECT_TRUE(fails_with(opened, ENOENT, "hlthunk_open"));
+    EXPECT_EQ(opened.error().text, "hlthunk_open(any card) failed with ENOENT: there is no such card");
+    fake.reply("open", -1, EBUSY);
+    EXPECT_TRUE(fails_with(Device::open_any(*fake), EBUSY, "hlthunk_open"));
+}
+
+TEST_F(OpenTest, StaleErrnoIsNotBelieved) {
+    fake.reply("open", -1, FAKE_KEEP_ERRNO);
+    errno = EBUSY;
+    EXPECT_TRUE(fails_with(Device::open_any(*fake), EPROTO, "hlthunk_open"));
+}
+
+TEST_F(OpenTest, Control) {
+    const Result<Device> opened = Device::open_control(*fake, 5);
+    ASSERT_TRUE(opened);
+    EXPECT_EQ(opened->fd(), 72);
+    EXPECT_EQ(fake.argument("open_control", 0), 5U);
+    EXPECT_EQ(fake.argument("open_control", 1), 0U);
+    fake.reply("open_control", -ENOENT, EBUSY);
+    EXPECT_TRUE(fails_with(Device::open_control(*fake, 5), ENOENT, "hlthunk_open_control"));
+}
+
+TEST_F(OpenTest, DescriptorZeroIsADescriptor) {
+    fake.reply("open", 0);
+    const Result<Device> opened = Device::open(*fake, "0000:19:00.0");
+    ASSERT_TRUE(opened);
+    EXPECT_EQ(opened->fd(), 0);
+}
+
+TEST_F(OpenTest, CloseFailsInEitherShape) {
+    EXPECT_TRUE(device.close());
+    EXPECT_EQ(fake.argument("close", 0), static_cast<unsigned>(FakeLibrary::descriptor));
+    fake.reply("close", -1, EBADF);
+    EXPECT_TRUE(fails_with(device.close(), EBADF, "hlthunk_close"));
+    fake.reply("close", -EIO);
+    EXPECT_TRUE(fails_with(device.close(), EIO, "hlthunk_close"));
+}
+
+} // namespace
+} // namespace gaudi::thunk

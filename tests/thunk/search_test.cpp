@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs with a fake libhl-thunk.so on the loader's search path.
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "thunk/library.h"
+
+namespace gaudi::thunk {
+namespace {
+
+std::string canonical(const char *path) { return std::filesystem::canonical(path); }
+
+class SearchTest : public testing::Test {
+protected:
+    SearchTest() { ::unsetenv("GAUDI_THUNK"); }
+};
+
+TEST_F(SearchTest, OrderIsPathThenVendorDirectory) {
+    const auto order = Library::search_order();
+    ASSERT_EQ(order.size(), 2U);
+    EXPECT_STREQ(order[0], "libhl-thunk.so");
+    EXPECT_STREQ(order[1], "/usr/lib/habanalabs/libhl-thunk.so");
+}
+
+TEST_F(SearchTest, FindsTheOneOnTheLoadersPath) {
+    const Result<const Library *> library = Library::find();
+    ASSERT_TRUE(library) << library.error().text;
+    EXPECT_EQ((*library)->path(), canonical(FAKE_ON_PATH));
+}
+
+TEST_F(SearchTest, VariableWins) {
+    ::setenv("GAUDI_THUNK", FAKE_FULL, 1);
+    const Result<const Library *> library = Library::find();
+    ASSERT_TRUE(library) << library.error().text;
+    EXPECT_EQ((*library)->path(), canonical(FAKE_FULL));
+}
+
+TEST_F(SearchTest, EmptyVariableCountsAsUnset) {
+    ::setenv("GAUDI_THUNK", "", 1);
+    const Result<const Library *> library = Library::find();
+    ASSERT_TRUE(library) << library.error().text;
+    EXPECT_EQ((*library)->path(), canonical(FAKE_ON_PATH));
+}
+
+TEST_F(SearchTest, VariableThatDoesNotLoadIsAnErrorAndNothingElseIsTried) {
+    ::setenv("GAUDI_THUNK", "there/is/no/such.so", 1);
+    const Result<const Library *> library = Library::find();
+    ASSERT_FALSE(library);
+    EXPECT_EQ(library.error().code, ELIBACC);
+    EXPECT_EQ(library.error().text.rfind("GAUDI_THUNK=there/is/no/such.so: ", 0), 0U) << library.error().text;
+}
+
+TEST_F(SearchTest, VariableThatNamesAnUnusableLibraryIsAnError) {
+    ::setenv("GAUDI_THUNK", FAKE_WITHOUT_WAIT, 1);
+    const Result<const Library *> library = Library::find();
+    ASSERT_FALSE(library);
+    EXPECT_EQ(library.error().code, ENOSYS);
+    EXPECT_NE(library.error().text.find("hlthunk_wait_for_cs"), std::string::npos);
+}
+
+TEST_F(SearchTest, LaterNamesAreTriedWhenEarlierOnesDoNotLoad) {
+    const char *const names[] = {"there/is/no/such.so", FAKE_FULL};
+    const Result<const Library *> library = Library::find(names);
+    ASSERT_TRUE(library) << library.error().text;
+    EXPECT_EQ((*library)->path(), canonical(FAKE_FULL));
+}
+
+TEST_F(SearchTest, FirstThatLoadsDecides) {
+    const char *const names[] = {FAKE_WITHOUT_WAIT, FAKE_FULL};
+    const Result<const Library *> library = Library::find(names);
+    ASSERT_FALSE(library);
+    EXPECT_EQ(library.error().code, ENOSYS);
+}
+
+TEST_F(SearchTest, NothingFoundNamesAllThatWasTried) {
+    const char *const names[] = {"first/such.so", "second/such.so"};
+    const Result<const Library *> library = Library::find(names);
+    ASSERT_FALSE(library);
+    EXPECT_EQ(library.error().code, ELIBACC);
+    const std::string &text = library.error().text;
+    EXPECT_EQ(text.rfind("no libhl-thunk was found: ", 0), 0U) << text;
+    EXPECT_NE(text.find("first/such.so"), std::string::npos);
+    EXPECT_NE(text.find("second/such.so"), std::string::npos);
+}
+
+} // namespace
+} // namespace gaudi::thunk

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where things are, and how a long command is run: one line on the screen, its output in a log."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+LOGS = BUILD / "logs"
+
+
+class Stop(Exception):
+    """Ends the script with a message for the user."""
+
+    def __init__(self, message, code=1):
+        super().__init__(message)
+        self.code = code
+
+
+def shown(path):
+    """The path as the user would type it from the project's directory."""
+    return os.path.relpath(path, ROOT)
+
+
+def seconds(count):
+    return f"{count:.1f} s" if count < 100 else f"{count:.0f} s"
+
+
+def tail(log, lines):
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def progress(log):
+    """'12/340' when the newest part of the log counts like ninja ('[12/340] ...') or ctest ('12/340 Test ...')."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+        counts = re.findall(rb"^\[? *(\d+/\d+)[\] ]", file.read(), re.MULTILINE)
+    return counts[-1].decode() if counts else ""
+
+
+def step(title, command, log_name, env=None, may_fail=False):
+    """Runs a command whose output goes to a log, showing the time it takes. Returns (exit code, log)."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{log_name}.log"
+    live = sys.stdout.isatty()
+    start = time.monotonic()
+    beat = 60  # seconds between signs of life where a line cannot be redrawn
+    print(f"  {title:<34}", end="", flush=True)
+    with log.open("w") as output:
+        output.write(f"$ {shlex.join(command)}\n")
+        output.flush()
+        try:
+            child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
+                                     stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+        except FileNotFoundError:
+            print("failed")
+            raise Stop(f"{command[0]} is not installed.") from None
+        try:
+            while True:
+                try:
+                    code = child.wait(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    elapsed = time.monotonic() - start
+                    if live:
+                        print(f"\r  {title:<34}{elapsed:.0f} s  {progress(log)}\033[K", end="", flush=True)
+                    elif elapsed > beat:
+                        print(f"{progress(log) or '...'} ", end="", flush=True)
+                        beat += 60
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+    if live:
+        print(f"\r  {title:<34}", end="")
+    clear = "\033[K" if live else ""
+    failed = "" if code == 0 else "   failed"
+    print(f"{seconds(time.monotonic() - start)}{failed}{clear}", flush=True)
+    if code != 0 and not may_fail:
+        raise Stop(f"{tail(log, 40)}\n\n'{title}' failed; all of its output: {shown(log)}")
+    return code, log
