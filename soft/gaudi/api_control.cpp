@@ -70,8 +70,25 @@ RawHwIp raw_description(const Card &card) {
     return raw;
 }
 
+// Operations that the library has no name for: it reaches them through functions of its own.
+enum : uint32_t {
+    kReplacedRows = 21,
+    kPendingRows = 22,
+    kLastOpen = 23,
+    kLastTimeout = 24,
+    kLastRazwi = 25,
+    kLastUndefinedOpcode = 31,
+    kLastPageFault = 33,
+};
+
 bool answered_in_reset(uint32_t op) {
     switch (op) {
+    case HL_INFO_CLK_THROTTLE_REASON:
+    case kLastOpen:
+    case kLastTimeout:
+    case kLastRazwi:
+    case kLastUndefinedOpcode:
+    case kLastPageFault:
     case HL_INFO_HW_IP_INFO:
     case HL_INFO_DRAM_USAGE:
     case HL_INFO_DEVICE_STATUS:
@@ -125,16 +142,33 @@ SOFTGAUDI_API int hlthunk_get_info(int fd, hl_info_args *args) {
     case HL_INFO_CLK_RATE: return give(std::array<uint32_t, 2>{clock_mhz(card), kMaxClockMhz});
     case HL_INFO_RESET_COUNT: return give(std::array<uint32_t, 2>{card.state().hard_resets, 0});
     case HL_INFO_TIME_SYNC: {
-        const hlthunk_time_sync_info now = time_sync();
+        const hlthunk_time_sync_info now = time_sync(card);
         return give(std::array<uint64_t, 3>{now.device_time, now.host_time, now.tsc_time});
     }
     case HL_INFO_CS_COUNTERS: return give(card.context().cs_counters);
     case HL_INFO_PCI_COUNTERS: return give(pci_counters(card));
     case HL_INFO_SYNC_MANAGER: return args->dcore_id < 8 ? give(sync_manager(args->dcore_id)) : fail(EINVAL);
+    case HL_INFO_CLK_THROTTLE_REASON: return give(hlthunk_clk_throttle_info{});
+    case HL_INFO_PLL_FREQUENCY: return args->pll_index < kPlls ? give(pll_frequency(args->pll_index)) : fail(EINVAL);
     case HL_INFO_TOTAL_ENERGY: return give(energy_mj(card));
     case HL_INFO_POWER: return give(power_mw(card));
     case HL_INFO_OPEN_STATS: return give(open_stats(card));
     case HL_INFO_DEV_MEM_ALLOC_PAGE_SIZES: return give(card.model().page_sizes);
+    case kReplacedRows: return give(hlthunk_dram_replaced_rows_info{});
+    case kPendingRows: return give(uint32_t{0});
+    case kLastOpen: return give(card.state().records.open);
+    case kLastTimeout: return give(card.state().records.cs_timeout);
+    case kLastRazwi: return give(card.state().records.razwi);
+    case kLastUndefinedOpcode: return give(card.state().records.undefined_opcode);
+    case kLastPageFault: {
+        const Records &records = card.state().records;
+        struct {
+            int64_t timestamp;
+            uint64_t address;
+            uint16_t engine, pad[3];
+        } raw{records.page_fault.timestamp, records.page_fault.addr, records.page_fault.engine_id, {}};
+        return records.page_fault_valid ? give(raw) : 0;
+    }
     case HL_INFO_GET_EVENTS: {
         if (call.control())
             return fail(EOPNOTSUPP);
@@ -161,7 +195,7 @@ SOFTGAUDI_API int hlthunk_notifier_create(int fd) {
 }
 
 SOFTGAUDI_API int hlthunk_notifier_release(int fd, int handle) {
-    const Call call("notifier_release", fd, Needs::anything);
+    const Call call("notifier_release", fd, Needs::descriptor);
     if (!call)
         return fail(call.error());
     if (call.control())
@@ -172,7 +206,7 @@ SOFTGAUDI_API int hlthunk_notifier_release(int fd, int handle) {
 
 SOFTGAUDI_API int hlthunk_notifier_recv(int fd, int handle, uint64_t *notifier_events, uint64_t *notifier_cnt,
                                         uint32_t /*flags*/, uint32_t timeout) {
-    const Call call("notifier_recv", fd, Needs::anything);
+    const Call call("notifier_recv", fd, Needs::descriptor);
     if (!notifier_events || !notifier_cnt)
         return fail(EINVAL);
     if (!call)

@@ -23,7 +23,6 @@ template <class Out, class Fill> int answer(const Call &call, Out *out, Fill fil
     return 0;
 }
 
-constexpr uint32_t kPlls = 12;
 constexpr uint32_t kDcores = 8;
 
 } // namespace
@@ -32,10 +31,10 @@ SOFTGAUDI_API int hlthunk_get_hw_ip_info(int fd, hlthunk_hw_ip_info *info) {
     return answer(Call("get_hw_ip_info", fd, Needs::anything), info, [](Card &card) { return describe(card); });
 }
 
-SOFTGAUDI_API hl_device_status hlthunk_get_device_status_info(int fd) {
+SOFTGAUDI_API int hlthunk_get_device_status_info(int fd) {
     const Call call("get_device_status_info", fd, Needs::anything);
     if (!call)
-        return static_cast<hl_device_status>(fail(call.error()));
+        return fail(call.error());
     const CardLock lock(call.card());
     return call.card().status();
 }
@@ -92,10 +91,7 @@ SOFTGAUDI_API int hlthunk_get_pll_frequency(int fd, uint32_t index, hlthunk_pll_
     const Call call("get_pll_frequency", fd, Needs::working_card);
     if (index >= kPlls)
         return fail(EINVAL);
-    return answer(call, info, [&](Card &) {
-        const auto base = static_cast<uint16_t>(800 + 50 * index);
-        return hlthunk_pll_frequency_info{{base, base, static_cast<uint16_t>(base / 2), static_cast<uint16_t>(base / 4)}};
-    });
+    return answer(call, info, [&](Card &) { return pll_frequency(index); });
 }
 
 SOFTGAUDI_API int hlthunk_get_device_utilization(int fd, uint32_t /*period_ms*/, uint32_t *rate) {
@@ -129,7 +125,7 @@ SOFTGAUDI_API int hlthunk_get_time_sync_info(int fd, hlthunk_time_sync_info *inf
         return fail(EINVAL);
     if (!call)
         return fail(call.error());
-    const hlthunk_time_sync_info now = time_sync();
+    const hlthunk_time_sync_info now = time_sync(call.card());
     info->device_time = now.device_time;
     info->host_time = now.host_time;
     return 0;

@@ -105,11 +105,11 @@ SOFTGAUDI_API int hlthunk_open_control_by_bus_id(const char *busid) {
 }
 
 SOFTGAUDI_API int hlthunk_close(int fd) {
-    const Call call("close", fd, Needs::anything);
+    const Call call("close", fd, Needs::descriptor);
     if (::close(fd) != 0)
         return fail(errno);
-    if (call && !call.control())
-        call.card().closed();
+    if (call.has_card() && !call.control())
+        call.card().closed(); // also when a fault makes the close fail: the descriptor is gone
     return call || call.error() == ENOTTY ? 0 : fail(call.error());
 }
 
@@ -155,7 +155,14 @@ SOFTGAUDI_API int hlthunk_get_device_count(hlthunk_device_name name) {
     Server *server = Server::get();
     if (!call || !server)
         return server ? fail(call.error()) : 0;
-    return matches(name, *server->config().model) ? static_cast<int>(server->cards()) : 0;
+    if (!matches(name, *server->config().model))
+        return 0;
+    int count = 0;
+    for (unsigned i = 0; i < server->cards(); ++i) {
+        const CardLock lock(server->card(i));
+        count += server->card(i).state().lost ? 0 : 1;
+    }
+    return count;
 }
 
 SOFTGAUDI_API char *hlthunk_get_version() {

@@ -7,6 +7,8 @@ using namespace softgaudi;
 namespace {
 
 constexpr uint64_t kNoSequence = UINT64_MAX;
+// Flags that make a submission something else than command buffers; each has a function of its own.
+constexpr uint32_t kStagedFlag = 0x40, kOtherKinds = 0x1F80E;
 constexpr uint32_t kSignalObject = 85; // the first that the driver keeps for signals
 constexpr uint32_t kSyncObjectOffset = 0x4100000;
 
@@ -15,20 +17,20 @@ std::span<const hl_cs_chunk> chunks(void *array, uint32_t count) {
 }
 
 int submit(const Call &call, hlthunk_cs_in *in, hlthunk_cs_out *out, uint32_t timeout_sec) {
+    // A refusal leaves the caller's result as it is.
     if (!in || !out)
         return fail(EINVAL);
-    out->seq = kNoSequence;
-    const auto refuse = [&](int error) {
-        out->status = static_cast<uint32_t>(-error);
-        return fail(error);
-    };
     if (!call)
-        return refuse(call.error());
+        return fail(call.error());
+    if ((in->flags & kStagedFlag) != 0)
+        return fail(EPERM);
+    if ((in->flags & kOtherKinds) != 0)
+        return fail(EINVAL);
     if (in->num_chunks_execute == 0 || in->num_chunks_execute > HL_MAX_JOBS_PER_CS ||
         in->num_chunks_restore > HL_MAX_JOBS_PER_CS)
-        return refuse(EINVAL);
+        return fail(EINVAL);
     if (!in->chunks_execute || (in->num_chunks_restore != 0 && !in->chunks_restore))
-        return refuse(EFAULT);
+        return fail(EFAULT);
     Card &card = call.card();
     Card::Submission submission;
     submission.flags = in->flags;
@@ -37,17 +39,15 @@ int submit(const Call &call, hlthunk_cs_in *in, hlthunk_cs_out *out, uint32_t ti
         submission.chunks = chunks(in->chunks_restore, in->num_chunks_restore);
         uint64_t seq = 0;
         if (const int error = card.submit(submission, seq))
-            return refuse(-error);
+            return fail(-error);
         uint32_t status = 0;
         if (card.wait(seq, UINT64_MAX, status, nullptr) != 0)
-            return refuse(ENOEXEC);
+            return fail(ENOEXEC);
     }
     submission.chunks = chunks(in->chunks_execute, in->num_chunks_execute);
     submission.hang = call.hang();
-    if (const int error = card.submit(submission, out->seq)) {
-        out->seq = kNoSequence;
-        return refuse(-error);
-    }
+    if (const int error = card.submit(submission, out->seq))
+        return fail(-error);
     out->status = 0;
     out->sob_count_before_submission = 0;
     return 0;
@@ -212,6 +212,8 @@ SOFTGAUDI_API int hlthunk_wait_for_interrupt(int fd, void *addr, uint64_t target
 SOFTGAUDI_API int hlthunk_wait_for_interrupt_with_timestamp(int fd, void *addr, uint64_t target_value,
                                                             uint32_t interrupt_id, uint64_t timeout_us,
                                                             uint32_t *status, uint64_t *timestamp) {
+    if (!timestamp)
+        return fail(EINVAL);
     return wait_interrupt(Call("wait_for_interrupt_with_timestamp", fd, Needs::compute), addr, target_value,
                           interrupt_id, timeout_us, status, timestamp);
 }
@@ -228,6 +230,8 @@ SOFTGAUDI_API int hlthunk_wait_for_interrupt_by_handle_with_timestamp(int fd, ui
                                                                       uint64_t target_value, uint32_t interrupt_id,
                                                                       uint64_t timeout_us, uint32_t *status,
                                                                       uint64_t *timestamp) {
+    if (!timestamp)
+        return fail(EINVAL);
     return wait_interrupt_by_handle(Call("wait_for_interrupt_by_handle_with_timestamp", fd, Needs::compute),
                                     cq_counters_handle, cq_counters_offset, target_value, interrupt_id, timeout_us,
                                     status, timestamp);

@@ -111,7 +111,7 @@ bool BlockMemory::write(uint64_t offset, const void *from, size_t size) {
         return write_file(m_file.get(), from, size, offset);
     const auto *data = static_cast<const unsigned char *>(from) - offset;
     return each_chunk(offset, size, [&](uint64_t chunk, uint64_t at, uint64_t piece) {
-        if (!present(chunk, true) || !mapped_here(reinterpret_cast<uint64_t>(data + at), piece))
+        if (!present(chunk, true) || !mapped_here(reinterpret_cast<uint64_t>(data + at), piece, false))
             return false;
         device_copy(m_memory + at, data + at, piece);
         return true;
@@ -126,7 +126,7 @@ bool BlockMemory::read(uint64_t offset, void *to, size_t size) {
         // Reading a hole through the mapping would fill it.
         if (!present(chunk, false))
             return read_file(m_file.get(), data + at, piece, at);
-        if (!mapped_here(reinterpret_cast<uint64_t>(data + at), piece))
+        if (!mapped_here(reinterpret_cast<uint64_t>(data + at), piece, true))
             return false;
         device_copy(data + at, m_memory + at, piece);
         return true;

@@ -67,6 +67,11 @@ bool Blocks::sweep() {
         const std::lock_guard guard(m_mutex);
         m_cache.clear();
     }
+    return look(true);
+}
+
+/// Whether an export holds a block.
+bool Blocks::look(bool remove_free) const {
     DIR *listing = opendir(m_dir.c_str());
     if (!listing)
         return false;
@@ -79,8 +84,10 @@ bool Blocks::sweep() {
                 held = true;
                 continue;
             }
-            unlink(name.c_str());
-        } else if (std::strncmp(entry->d_name, "view-", 5) == 0 || std::strncmp(entry->d_name, "dmabuf-", 7) == 0) {
+            if (remove_free)
+                unlink(name.c_str());
+        } else if (remove_free && (std::strncmp(entry->d_name, "view-", 5) == 0 ||
+                                   std::strncmp(entry->d_name, "dmabuf-", 7) == 0)) {
             unlink(name.c_str());
         }
     }

@@ -22,6 +22,7 @@ public:
     void remove(uint64_t context, uint32_t handle);
     /// Removes what no export holds; true when something is still held.
     bool sweep();
+    bool held() const { return look(false); }
 
     /// A new descriptor on the block that names the range it stands for and locks byte `mapping` of the block.
     int export_block(uint64_t context, uint32_t handle, uint32_t mapping, uint64_t offset, uint64_t size);
@@ -41,6 +42,7 @@ public:
     void flush(uint64_t context, const std::vector<uint32_t> &handles);
 
 private:
+    bool look(bool remove_free) const;
     std::string path(uint64_t context, uint32_t handle) const;
     std::string view_path(uint64_t context, uint32_t handle) const;
 

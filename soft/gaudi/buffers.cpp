@@ -15,6 +15,7 @@ namespace {
 // never overlap in the file.
 constexpr uint64_t kBufferType = uint64_t{1} << 60;
 constexpr uint64_t kSpacing = 16 * kMiB;
+constexpr uint32_t kRotation = 64; // so many more are made before the place of a destroyed one is used again
 constexpr uint32_t kMaxTimestampElements = 1u << 20;
 
 uint64_t handle_of(size_t slot) {
@@ -43,8 +44,13 @@ int Card::create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &h
     }
     const auto rounded = static_cast<uint32_t>((std::max<uint64_t>(size, 1) + kHostPage - 1) & ~(kHostPage - 1));
     auto &buffers = context().buffers;
-    const auto entry = std::find_if(buffers.begin(), buffers.end(), [](const Buffer &b) { return !b.used; });
+    // Not the place that came free last: a program may still have a destroyed buffer mapped.
+    const auto is_free = [](const Buffer &buffer) { return !buffer.used; };
+    const auto next = buffers.begin() + context().next_buffer;
+    auto entry = std::find_if(next, buffers.end(), is_free);
     if (entry == buffers.end())
+        entry = std::find_if(buffers.begin(), next, is_free);
+    if (entry == buffers.end() || entry->used)
         return -ENOMEM;
     const auto slot = static_cast<size_t>(entry - buffers.begin());
     handle = handle_of(slot);
@@ -61,13 +67,14 @@ int Card::create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &h
         if (const int error = map(mapping, model().cb_pool, {}, kHostPage, 0, false, address))
             return error;
     }
-    *entry = {true, timestamps, rounded, address};
+    *entry = {true, timestamps, timestamps ? size : rounded, address}; // slots of timestamps are counted exactly
+    context().next_buffer = static_cast<uint32_t>(slot + 1) % kRotation;
     return 0;
 }
 
 int Card::destroy_buffer(uint64_t handle) {
     Buffer *buffer = find_buffer(handle);
-    if (!buffer)
+    if (!buffer || buffer->timestamps)
         return -EINVAL;
     if (buffer->address != 0) {
         const Mapping *mapping = find_mapping(buffer->address);

@@ -8,6 +8,16 @@
 #include <cstdio>
 
 namespace softgaudi {
+namespace {
+
+/// Whether a function only asks: a host that calls nothing else is waiting.
+bool asks(Function function) {
+    const std::string_view name = kFunctions[function.index];
+    return name.starts_with("get_") || name.starts_with("is_") || name.starts_with("wait_for_cs") ||
+           name.starts_with("wait_for_interrupt") || name == "notifier_recv";
+}
+
+} // namespace
 
 Call::Call(Function function, Card *card) : m_card(card) {
     if (!Server::get()) {
@@ -31,24 +41,25 @@ Call::Call(Function function, int fd, Needs needs) {
     m_card = node.card;
     m_control = node.control;
     begin(function);
-    if (m_error != 0 || needs == Needs::anything)
+    if (m_error != 0 || needs == Needs::descriptor)
         return;
     if (needs == Needs::compute && m_control) {
         m_error = ENOTTY;
         return;
     }
     const CardLock lock(*m_card);
-    if (needs == Needs::compute)
-        m_error = m_card->refusal();
-    else if (m_card->state().lost)
+    if (m_card->state().lost)
         m_error = ENODEV;
-    else if (m_card->status() != HL_DEVICE_STATUS_OPERATIONAL)
+    else if (needs == Needs::compute)
+        m_error = m_card->refusal();
+    else if (needs == Needs::working_card && m_card->status() != HL_DEVICE_STATUS_OPERATIONAL)
         m_error = EBUSY;
 }
 
 void Call::begin(Function function) {
     Server *server = Server::get();
-    server->clock().host_called();
+    if (!asks(function))
+        server->clock().host_called();
     server->count(function.index, m_card);
     if (server->config().faults.empty())
         return;

@@ -22,6 +22,7 @@ struct Function {
 
 /// What a call needs of its descriptor.
 enum class Needs {
+    descriptor,   // served even when the card is gone: letting go of it, and hearing why
     anything,     // answered on both nodes, even in reset
     working_card, // information that needs a card in operation, on both nodes
     compute,      // everything else: the compute node and a card in operation
@@ -36,6 +37,7 @@ public:
     /// 0, or the errno to fail with.
     int error() const { return m_error; }
     explicit operator bool() const { return m_error == 0; }
+    bool has_card() const { return m_card != nullptr; }
     Card &card() const { return *m_card; }
     bool control() const { return m_control; }
     bool hang() const { return m_hang; }

@@ -92,7 +92,7 @@ void Card::recover() {
 }
 
 bool Card::in_use() {
-    return any_locked(m_node.get());
+    return any_locked(m_node.get()) || m_blocks.held();
 }
 
 hl_device_status Card::status() {
@@ -136,6 +136,7 @@ void Card::start_context() {
     context.mapping_count = 0;
     context.next_handle = 1;
     context.next_mapping = 1;
+    context.next_buffer = 0;
     context.dram_used = 0;
     context.next_seq = 1;
     context.events = 0;
@@ -145,6 +146,7 @@ void Card::start_context() {
     context.cs_counters = {};
     context.debug_mode = false;
     context.error_recorded = false;
+    context.timeout_recorded = false;
     context.dead = false;
     context.opener = getpid();
     context.id.store(id);
@@ -178,13 +180,16 @@ int Card::open_compute() {
 
 int Card::open_control() {
     File node(open(fmt::format("{}/control", m_dir).c_str(), O_RDWR | O_CLOEXEC));
+    const CardLock lock(*this);
+    if (m_state->lost)
+        return -ENODEV;
     return node ? node.release() : -errno;
 }
 
 void Card::closed() {
     {
         const CardLock lock(*this);
-        if (in_use())
+        if (any_locked(m_node.get()))
             return;
         end_context();
     }
@@ -204,15 +209,17 @@ void Card::end_context() {
     Context &context = m_state->context;
     if (context.opener == 0)
         return;
+    if (!idle())
+        m_state->hard_resets++; // the driver finds it still in use, and resets
     abort_submissions();
     drop_notifier();
     context.dead = true;
     context.opener = 0;
     context.mapping_count = 0;
-    context.dram_used = 0;
     m_state->in_reset = false;
     m_state->last_close_ns = monotonic_ns();
-    m_blocks.sweep();
+    if (!m_blocks.sweep())
+        context.dram_used = 0; // else an export keeps the card in use, with all it had
     wake_everyone();
 }
 

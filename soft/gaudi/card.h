@@ -162,6 +162,7 @@ private:
     int map(Mapping mapping, const Range &range, const Range &firmware, uint64_t alignment, uint64_t hint, bool force,
             uint64_t &address);
     void enqueue(const Job &job);
+    void end_submission(Slot &slot, SlotStatus status);
     void abort_submissions();
 
     const Config &m_config;

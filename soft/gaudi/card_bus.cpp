@@ -122,7 +122,7 @@ bool CardBus::copy(const Stretch &from, const Stretch &to, uint64_t size, unsign
     return true;
 }
 
-void CardBus::take_link(const Place &from, const Place &to, uint64_t bytes) {
+void CardBus::count(const Place &from, const Place &to, uint64_t bytes) {
     const bool reads_host = from.kind == Place::Kind::host;
     const bool writes_host = to.kind == Place::Kind::host;
     Traffic &traffic = m_card.state().traffic;
@@ -131,11 +131,16 @@ void CardBus::take_link(const Place &from, const Place &to, uint64_t bytes) {
                     : writes_host             ? traffic.up_bytes
                                               : traffic.card_bytes;
     counter.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+/// The next `bytes` of a transfer of which the link has carried `before`; its time is rounded as a whole.
+void CardBus::take_link(bool reads_host, bool writes_host, uint64_t before, uint64_t bytes) {
     const Pace &pace = m_card.config().pace;
     if (!pace.timed())
         return;
     const double rate = reads_host ? pace.down_ns_per_byte : writes_host ? pace.up_ns_per_byte : pace.card_ns_per_byte;
-    const auto duration = static_cast<uint64_t>(std::llround(rate * static_cast<double>(bytes)));
+    const auto time = [&](uint64_t size) { return std::llround(rate * static_cast<double>(size)); };
+    const auto duration = static_cast<uint64_t>(time(before + bytes) - time(before));
     const CardLock lock(m_card);
     Links &links = m_card.context().links;
     uint64_t &link = reads_host ? links.down : writes_host ? links.up : links.card;
@@ -149,6 +154,22 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
                           m_last->size == transfer.size && m_last->swap == transfer.swap;
     m_last.reset();
     const bool moves = m_card.config().pace.mode != Pace::Mode::null && !repeated;
+    MaybeTrap trap;
+    if (m_card.clock().is_virtual()) {
+        catch_up(); // links are asked for in the order of time,
+        trap = walk(transfer, true, false);
+        catch_up(); // and bytes are there when they have arrived, not before
+        if (!trap && moves)
+            trap = walk(transfer, false, true);
+    } else {
+        trap = walk(transfer, true, moves);
+    }
+    if (!trap && !overlap(transfer))
+        m_last = transfer;
+    return trap;
+}
+
+MaybeTrap CardBus::walk(const Transfer &transfer, bool takes_links, bool moves) {
     for (uint64_t done = 0; done < transfer.size;) {
         if (cancelled())
             return Trap{Trap::Kind::cancelled};
@@ -172,16 +193,24 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
             const bool write = to.place.kind == Place::Kind::host || from.place.kind != Place::Kind::host;
             return Trap{Trap::Kind::page_fault, (write ? transfer.destination : transfer.source) + done, write};
         }
-        take_link(from.place, to.place, piece);
+        if (takes_links) {
+            count(from.place, to.place, piece);
+            take_link(from.place.kind == Place::Kind::host, to.place.kind == Place::Kind::host, done, piece);
+        }
         done += piece;
     }
-    if (!overlap(transfer))
-        m_last = transfer;
     return {};
 }
 
 MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
     m_last.reset();
+    if (m_card.config().pace.timed()) {
+        if (m_card.clock().is_virtual())
+            catch_up();
+        take_link(false, locate(destination).place.kind == Place::Kind::host, 0, size);
+        if (m_card.clock().is_virtual())
+            catch_up();
+    }
     // The engine repeats the 64-bit value; a copy that starts anywhere sees it in phase with the start.
     m_buffer.resize(kBounce);
     for (size_t i = 0; i < m_buffer.size(); i += sizeof value)
@@ -205,9 +234,21 @@ MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
     return {};
 }
 
+void CardBus::begin() {
+    if (!m_card.config().pace.timed())
+        return;
+    if (m_card.clock().is_virtual())
+        catch_up();
+    // What this queue ran before may have lasted beyond the time of the submission.
+    m_time = std::max(m_time, m_card.clock().now());
+}
+
 void CardBus::catch_up() {
-    if (m_card.config().pace.timed())
-        m_card.clock().sleep_until(m_time, m_card.context().parked, [this] { return cancelled(); });
+    if (!m_card.config().pace.timed())
+        return;
+    static_assert(kQueues < 512 && kMaxCards <= 8);
+    const uint64_t order = m_job.seq << 12 | uint64_t{m_card.index()} << 9 | m_job.queue;
+    m_card.clock().sleep_until(m_time, order, m_card.context().parked, [this] { return cancelled(); });
 }
 
 MaybeTrap CardBus::store(uint64_t address, uint64_t value, unsigned size) {
@@ -262,7 +303,7 @@ MaybeTrap CardBus::fence(bool lower, unsigned id, uint32_t target, uint32_t decr
 }
 
 uint64_t CardBus::timestamp() {
-    return monotonic_ns();
+    return m_card.clock().now();
 }
 
 } // namespace softgaudi

@@ -27,6 +27,8 @@ public:
     bool cancelled() override { return !m_card.running(m_job); }
     void count_packet() override { ++m_packets; }
 
+    /// Waits for the time at which the job may start.
+    void begin();
     /// Waits until the modelled links have carried everything so far.
     void catch_up();
     uint64_t packets() const { return m_packets; }
@@ -42,7 +44,10 @@ private:
     bool copy(const Stretch &from, const Stretch &to, uint64_t size, unsigned swap);
     bool read(const Stretch &from, uint64_t offset, unsigned char *out, size_t size);
     bool write(const Stretch &to, uint64_t offset, const unsigned char *data, size_t size);
-    void take_link(const Place &from, const Place &to, uint64_t bytes);
+    /// Goes over a transfer piece by piece: counts it and takes the links for it, moves its bytes, or both.
+    MaybeTrap walk(const Transfer &transfer, bool takes_links, bool moves);
+    void count(const Place &from, const Place &to, uint64_t bytes);
+    void take_link(bool reads_host, bool writes_host, uint64_t before, uint64_t bytes);
 
     Card &m_card;
     const Job &m_job;

@@ -6,12 +6,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
+#include <tuple>
 
 namespace softgaudi {
 namespace {
 
-// A host that polls a word in memory makes no calls; after this long without one it is taken to be waiting.
-constexpr uint64_t kQuietNs = 20'000'000;
+// A host that polls a word in memory makes no calls; after this long without one it is taken to be waiting. Its own
+// time counts, not that of a busy machine, unless it sleeps between two looks.
+constexpr uint64_t kQuietCpuNs = 20'000'000;
+constexpr uint64_t kQuietNs = 250'000'000;
+constexpr uint64_t kLookNs = 5'000'000; // between two looks at whether that is so
+
+uint64_t cpu_ns() {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(used.tv_nsec);
+}
 
 bool alive(int32_t pid) {
     return pid != 0 && (kill(pid, 0) == 0 || errno != ESRCH);
@@ -50,31 +61,44 @@ bool Clock::at_rest() {
                         [](const auto &process) { return process.running != 0 && alive(process.pid); });
 }
 
-uint64_t Clock::next_wake() {
-    uint64_t earliest = kForever;
+ClockState::Sleeper *Clock::next_sleeper() {
+    ClockState::Sleeper *first = nullptr;
     for (auto &sleeper : m_state->sleepers) {
-        if (sleeper.wake == 0)
+        if (sleeper.ticket == 0)
             continue;
         if (!alive(sleeper.pid))
             sleeper = {};
-        else
-            earliest = std::min(earliest, sleeper.wake);
+        else if (!first || std::tie(sleeper.wake, sleeper.order) < std::tie(first->wake, first->order))
+            first = &sleeper;
     }
-    return earliest;
+    return first;
+}
+
+/// Wakes the next stream that is due, when no other runs. It counts as running from here on, before it has even woken.
+void Clock::run_due() {
+    if (!at_rest())
+        return;
+    ClockState::Sleeper *next = next_sleeper();
+    if (!next || next->wake > now())
+        return;
+    for (auto &process : m_state->processes)
+        if (process.pid == next->pid)
+            ++process.running;
+    *next = {};
+    m_state->changed.signal();
 }
 
 void Clock::move_to(uint64_t when) {
-    if (when > m_state->now.load(std::memory_order_relaxed))
+    if (when > now())
         m_state->now.store(when, std::memory_order_release);
-    // Whoever is due now counts as running from here on, before it has even woken.
-    for (auto &sleeper : m_state->sleepers) {
-        if (sleeper.wake == 0 || sleeper.wake > when)
-            continue;
-        for (auto &process : m_state->processes)
-            if (process.pid == sleeper.pid)
-                ++process.running;
-        sleeper = {};
-    }
+    run_due();
+    m_state->changed.signal();
+}
+
+/// A stream of this process has nothing to do for now.
+void Clock::rest() {
+    --own_entry()->running;
+    run_due();
     m_state->changed.signal();
 }
 
@@ -89,11 +113,10 @@ void Clock::job_ends() {
     if (!m_state)
         return;
     const Guard guard(*m_state);
-    --own_entry()->running;
-    m_state->changed.signal();
+    rest();
 }
 
-void Clock::sleep_until(uint64_t when, const Event &wake, const std::function<bool()> &cancelled) {
+void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const std::function<bool()> &cancelled) {
     if (!m_state) {
         while (monotonic_ns() < when && !cancelled()) {
             const uint32_t seen = wake.seen();
@@ -103,41 +126,47 @@ void Clock::sleep_until(uint64_t when, const Event &wake, const std::function<bo
         return;
     }
     size_t slot = 0;
+    uint64_t ticket = 0;
     {
         const Guard guard(*m_state);
-        if (when <= now())
-            return;
         const auto entry = std::find_if(m_state->sleepers.begin(), m_state->sleepers.end(),
-                                        [](const auto &sleeper) { return sleeper.wake == 0; });
+                                        [](const auto &sleeper) { return sleeper.ticket == 0; });
         if (entry == m_state->sleepers.end())
-            return; // more streams than a card has: not reachable
+            return; // more streams than all cards have: not reachable
         slot = static_cast<size_t>(entry - m_state->sleepers.begin());
-        *entry = {getpid(), when};
-        --own_entry()->running;
-        m_state->changed.signal();
+        ticket = ++m_state->tickets;
+        *entry = {getpid(), std::max(when, now()), order, ticket};
+        rest();
     }
+    uint64_t activity = 0, quiet_cpu = 0, quiet = 0;
+    bool fresh = true;
     while (true) {
-        const uint64_t activity = m_state->activity.load(std::memory_order_relaxed);
         const uint32_t seen = m_state->changed.seen();
         {
             const Guard guard(*m_state);
-            if (now() >= when)
-                return; // move_to counted this stream as running again
+            if (m_state->sleepers.at(slot).ticket != ticket)
+                return; // run_due counted this stream as running again
             if (cancelled()) {
                 m_state->sleepers.at(slot) = {};
                 ++own_entry()->running;
                 return;
             }
         }
-        const uint64_t deadline = monotonic_ns() + kQuietNs;
-        m_state->changed.wait(seen, deadline);
-        if (monotonic_ns() < deadline)
+        if (fresh) {
+            activity = m_state->activity.load(std::memory_order_relaxed);
+            quiet_cpu = cpu_ns() + kQuietCpuNs;
+            quiet = monotonic_ns() + kQuietNs;
+        }
+        m_state->changed.wait(seen, monotonic_ns() + kLookNs);
+        fresh = m_state->changed.seen() != seen || m_state->activity.load(std::memory_order_relaxed) != activity;
+        if (fresh || (cpu_ns() < quiet_cpu && monotonic_ns() < quiet))
             continue;
         const Guard guard(*m_state);
-        if (m_state->activity.load(std::memory_order_relaxed) == activity && at_rest()) {
-            if (const uint64_t next = next_wake(); next != kForever)
-                move_to(next);
+        if (at_rest()) {
+            if (const ClockState::Sleeper *next = next_sleeper())
+                move_to(next->wake);
         }
+        fresh = true;
     }
 }
 
@@ -145,9 +174,8 @@ uint32_t Clock::park(unsigned card) {
     if (!m_state)
         return 0;
     const Guard guard(*m_state);
-    --own_entry()->running;
     ++m_state->parked.at(card);
-    m_state->changed.signal();
+    rest();
     return m_state->generation.at(card);
 }
 
@@ -169,6 +197,7 @@ void Clock::wake_parked(unsigned card) {
     own_entry()->running += m_state->parked.at(card);
     m_state->parked.at(card) = 0;
     ++m_state->generation.at(card);
+    m_state->changed.signal(); // those that sleep look whether they are still wanted
 }
 
 void Clock::host_called() {
@@ -183,10 +212,11 @@ void Clock::settle() {
         const uint32_t seen = m_state->changed.seen();
         {
             const Guard guard(*m_state);
+            run_due();
             if (at_rest())
                 return;
         }
-        m_state->changed.wait(seen, monotonic_ns() + kQuietNs);
+        m_state->changed.wait(seen, monotonic_ns() + kLookNs);
     }
 }
 
@@ -194,17 +224,15 @@ bool Clock::advance(uint64_t limit) {
     if (!m_state)
         return false;
     settle();
-    bool moved = false;
     {
         const Guard guard(*m_state);
-        const uint64_t next = next_wake();
-        moved = next != kForever && next <= limit;
-        if (moved)
-            move_to(next);
+        const ClockState::Sleeper *next = next_sleeper();
+        if (!next || next->wake > limit)
+            return false;
+        move_to(next->wake);
     }
-    if (moved)
-        settle();
-    return moved;
+    settle();
+    return true;
 }
 
 void Clock::host_pause(uint64_t ns) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The model's time. Unpaced and real-paced cards use the machine's monotonic clock. The virtual clock stands still
 // while anything of the model has work to do and while the host computes; it moves, from one event to the next, only
-// when the host waits. Overlap of transfers is then a number that does not depend on the machine. All cards and all
-// processes of one SOFTGAUDI_DIR share it.
+// when the host waits. Streams run one at a time, in the order of their events and, at one instant, of their
+// submissions. Overlap of transfers is then a number that does not depend on the machine. All cards and all processes
+// of one SOFTGAUDI_DIR share it.
 #pragma once
 
 #include "model.h"
@@ -16,23 +17,27 @@
 namespace softgaudi {
 
 struct ClockState {
-    static constexpr uint32_t kMagic = 0x434c4b31;
+    static constexpr uint32_t kMagic = 0x434c4b32;
     static constexpr size_t kProcesses = 64;
     static constexpr size_t kSleepers = 1024;
 
     struct Process {
         int32_t pid;
-        uint32_t running; // jobs queued or executing
+        uint32_t running; // queues with something to do right now
     };
     struct Sleeper {
         int32_t pid;
-        uint64_t wake;    // 0 is a free entry
+        uint64_t wake;
+        uint64_t order;  // of those that wake at one instant
+        uint64_t ticket; // 0 is a free entry
     };
+    static constexpr uint64_t kBegin = 1'000'000'000; // a time is never 0
 
     std::atomic<uint32_t> magic;
     RobustMutex mutex;
     std::atomic<uint64_t> now;
-    std::atomic<uint64_t> activity; // calls of the host, to notice one that only polls memory
+    std::atomic<uint64_t> activity; // calls of the host that ask for more than news, to notice one that only polls
+    uint64_t tickets;
     Event changed;
     std::array<Process, kProcesses> processes;
     std::array<Sleeper, kSleepers> sleepers;
@@ -51,8 +56,9 @@ public:
     // ---- the device's side: no effect unless virtual, but for sleep_until
     void job_begins();
     void job_ends();
-    /// Waits until the clock shows `when`; gives up when `cancelled` says so.
-    void sleep_until(uint64_t when, const Event &wake, const std::function<bool()> &cancelled);
+    /// Waits until the clock shows `when`; gives up when `cancelled` says so. The virtual clock lets one stream at a
+    /// time go on, of those that are due at one instant the one with the lowest `order`.
+    void sleep_until(uint64_t when, uint64_t order, const Event &wake, const std::function<bool()> &cancelled);
     /// Brackets a wait at a fence: the card is at rest while its streams are parked.
     uint32_t park(unsigned card);
     void resume(unsigned card, uint32_t generation);
@@ -71,7 +77,9 @@ private:
     class Guard;
     ClockState::Process *own_entry();
     bool at_rest();
-    uint64_t next_wake();
+    ClockState::Sleeper *next_sleeper();
+    void rest();
+    void run_due();
     void move_to(uint64_t when);
 
     ClockState *m_state;

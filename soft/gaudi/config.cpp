@@ -67,8 +67,11 @@ bool on_memory(const std::string &dir) {
 tl::expected<std::string, std::string> choose_dir() {
     if (const std::string_view named = env("SOFTGAUDI_DIR"); !named.empty()) {
         std::string dir(named);
+        struct stat info{};
         if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
             return Sentence(fmt::format("SOFTGAUDI_DIR={}: cannot make it: {}", dir, std::strerror(errno)));
+        if (stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+            return Sentence(fmt::format("SOFTGAUDI_DIR={}: is not a directory", dir));
         if (!on_memory(dir))
             return Sentence(fmt::format("SOFTGAUDI_DIR={}: must be on tmpfs, it holds the cards' memory", dir));
         return dir;
@@ -152,6 +155,7 @@ tl::expected<FaultRule, std::string> parse_fault(std::string_view rule) {
 } // namespace
 
 tl::expected<Pace, std::string> parse_pace(std::string_view text) {
+    constexpr double kSlowestGBps = 1e-6, kLongestUs = 1e9; // what a clock of 64 bits can add up
     Pace pace;
     if (text.empty())
         return pace;
@@ -172,8 +176,10 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
         if (!value || !std::isfinite(*value) || *value < 0)
             return Sentence(fmt::format("SOFTGAUDI_PACE: '{}': wants a name and a number, as in down:25", piece));
         const bool rate = key == "down" || key == "up" || key == "card";
-        if (rate && *value <= 0)
-            return Sentence(fmt::format("SOFTGAUDI_PACE: '{}': a link needs more than 0 GB/s", piece));
+        if (rate && *value < kSlowestGBps)
+            return Sentence(fmt::format("SOFTGAUDI_PACE: '{}': a link needs at least {} GB/s", piece, kSlowestGBps));
+        if (!rate && *value > kLongestUs)
+            return Sentence(fmt::format("SOFTGAUDI_PACE: '{}': may cost {} us at most", piece, kLongestUs));
         if (key == "down")
             pace.down_ns_per_byte = 1 / *value; // 1 GB/s is one byte per nanosecond
         else if (key == "up")

@@ -5,12 +5,15 @@
 
 #include <emmintrin.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <string>
 
 namespace softgaudi {
 namespace {
@@ -19,12 +22,48 @@ struct CloseFile {
     void operator()(std::FILE *file) const { std::fclose(file); }
 };
 
+/// Whether files of this device live in memory: disks have a major number, and what has none is told by its mount.
+/// Memory files of the kernel itself (memfd, shared anonymous memory) are mounted nowhere.
+bool in_memory(unsigned major, unsigned minor) {
+    if (major != 0)
+        return false;
+    std::ifstream mounts("/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        unsigned known_major = 0, known_minor = 0;
+        const size_t type = line.find(" - ");
+        if (type == std::string::npos || std::sscanf(line.c_str(), "%*d %*d %u:%u", &known_major, &known_minor) != 2 ||
+            known_major != major || known_minor != minor)
+            continue;
+        const std::string name = line.substr(type + 3, line.find(' ', type + 3) - type - 3);
+        return name == "tmpfs" || name == "ramfs" || name == "devtmpfs" || name == "hugetlbfs";
+    }
+    return true;
+}
+
+/// A range of memory as whole pages.
+struct Pages {
+    Pages(uint64_t address, size_t size) : begin(address & ~(kHostPage - 1)), bytes(address + size - begin) {}
+    void *pointer() const { return reinterpret_cast<void *>(begin); }
+
+    uint64_t begin;
+    size_t bytes;
+};
+
+/// Whether the range can be read or written right now, by trying every page.
+bool touch(const Pages &pages, bool write) {
+    const auto populate = [write](const Pages &which) {
+        return madvise(which.pointer(), which.bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+    };
+    static const bool known = populate({reinterpret_cast<uint64_t>(&populate), 1}); // since Linux 5.14
+    return !known || populate(pages);
+}
+
 } // namespace
 
-bool mapped_here(uint64_t address, size_t size) {
-    const uint64_t begin = address & ~(kHostPage - 1);
-    const uint64_t end = (address + size + kHostPage - 1) & ~(kHostPage - 1);
-    return msync(reinterpret_cast<void *>(begin), end - begin, MS_ASYNC) == 0;
+bool mapped_here(uint64_t address, size_t size, bool write) {
+    const Pages pages(address, size);
+    return msync(pages.pointer(), pages.bytes, MS_ASYNC) == 0 && touch({address, 1}, write) &&
+           touch({address + size - 1, 1}, write);
 }
 
 bool can_pin(uint64_t address, uint64_t size) {
@@ -51,8 +90,8 @@ bool can_pin(uint64_t address, uint64_t size) {
             continue;
         if (begin > at || rights[0] != 'r' || rights[1] != 'w')
             return false;
-        // Pages of a shared file on a disk refuse a long-term pin; memory files have no major number.
-        if (rights[3] == 's' && inode != 0 && major != 0)
+        // Pages of a shared file on a disk refuse a long-term pin.
+        if (rights[3] == 's' && inode != 0 && !in_memory(major, minor))
             return false;
         at = stop;
     }
@@ -114,28 +153,23 @@ SOFTGAUDI_DEVICE_ACCESS static void raw_store(uint64_t address, uint64_t value, 
         *reinterpret_cast<volatile uint32_t *>(address) = static_cast<uint32_t>(value);
 }
 
+// The kernel copies, also within this process: memory may go away at any moment, even between a look and the access.
 bool read_host(int32_t pid, uint64_t address, void *out, size_t size) {
-    if (pid == getpid()) {
-        if (!mapped_here(address, size))
-            return false;
-        raw_copy(static_cast<unsigned char *>(out), reinterpret_cast<const unsigned char *>(address), size);
-        return true;
-    }
     const iovec local{out, size};
     const iovec remote{reinterpret_cast<void *>(address), size};
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+    return syscall(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
 bool write_host(int32_t pid, uint64_t address, const void *data, size_t size) {
     const iovec local{const_cast<void *>(data), size};
     const iovec remote{reinterpret_cast<void *>(address), size};
-    return process_vm_writev(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+    return syscall(SYS_process_vm_writev, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
 bool store_host(int32_t pid, uint64_t address, uint64_t value, size_t size) {
     if (pid != getpid() || address % size != 0)
         return write_host(pid, address, &value, size);
-    if (!mapped_here(address, size))
+    if (!mapped_here(address, size, true))
         return false;
     raw_store(address, value, size);
     return true;

@@ -10,8 +10,9 @@ namespace softgaudi {
 /// Whether the driver could pin the pages for writing: mapped, writable, and not a shared file on a disk.
 bool can_pin(uint64_t address, uint64_t size);
 
-/// Whether the range is mapped in this process, right now. Cheap: it walks areas, not pages.
-bool mapped_here(uint64_t address, size_t size);
+/// Whether the range is mapped in this process, right now, and its ends can be accessed so. Cheap: it walks areas, not
+/// pages.
+bool mapped_here(uint64_t address, size_t size, bool write);
 
 /// memcpy as a device does it: unseen by sanitizers, and past the caches when it is long.
 void device_copy(void *to, const void *from, size_t size);

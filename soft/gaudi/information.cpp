@@ -71,12 +71,13 @@ hlthunk_engines_idle_info engines_idle(Card &card) {
     return info;
 }
 
-hlthunk_time_sync_info time_sync() {
+hlthunk_time_sync_info time_sync(const Card &card) {
     timespec raw{};
     clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
     hlthunk_time_sync_info info{};
     info.host_time = static_cast<uint64_t>(raw.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(raw.tv_nsec);
-    info.device_time = info.host_time / 5; // a counter of 200 MHz
+    // A counter of 200 MHz; a virtual clock tells its own nanoseconds, which is how programs read it.
+    info.device_time = card.clock().is_virtual() ? card.clock().now() : info.host_time / 5;
     info.tsc_time = __rdtsc();
     return info;
 }
@@ -94,6 +95,11 @@ hlthunk_sync_manager_info sync_manager(uint32_t dcore) {
     if (dcore == 0)
         return {413, 289, 2, 0};
     return {};
+}
+
+hlthunk_pll_frequency_info pll_frequency(uint32_t index) {
+    const auto base = static_cast<uint16_t>(800 + 50 * index);
+    return {{base, base, static_cast<uint16_t>(base / 2), static_cast<uint16_t>(base / 4)}};
 }
 
 uint64_t energy_mj(Card &card) {

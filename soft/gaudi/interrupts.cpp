@@ -30,7 +30,7 @@ void Card::fire_interrupt(uint32_t interrupt) {
         if (pread(m_node.get(), &counter, sizeof counter, static_cast<off_t>(request.counter)) != sizeof counter ||
             counter < request.target)
             continue;
-        const uint64_t now = monotonic_ns();
+        const uint64_t now = m_clock.now();
         (void)!pwrite(m_node.get(), &now, sizeof now, static_cast<off_t>(request.record));
         request.used = false;
     }
@@ -44,7 +44,7 @@ int Card::register_timestamp(uint32_t interrupt, uint64_t counter, uint64_t targ
     if (!valid_interrupt(model(), interrupt))
         return -EINVAL;
     uint64_t value = 0;
-    const uint64_t now = monotonic_ns();
+    const uint64_t now = m_clock.now();
     if (pread(m_node.get(), &value, sizeof value, static_cast<off_t>(counter)) == sizeof value && value >= target) {
         (void)!pwrite(m_node.get(), &now, sizeof now, static_cast<off_t>(record));
         return 0;
@@ -69,7 +69,7 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
         return -EINVAL;
     Context &context = this->context();
     Event &event = interrupt == kAnyInterrupt ? context.any_interrupt : context.interrupts[interrupt];
-    const uint64_t now = monotonic_ns();
+    const uint64_t now = m_clock.now();
     const uint64_t deadline = timeout_us > (kForever - now) / 1000 - 1 ? kForever : now + timeout_us * 1000;
     const uint64_t id = context.id.load();
     while (true) {
@@ -93,15 +93,21 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
         if (value >= target) {
             status = HL_WAIT_CS_STATUS_COMPLETED;
             if (timestamp)
-                *timestamp = monotonic_ns();
+                *timestamp = m_clock.now();
             return 0;
         }
-        if (monotonic_ns() >= deadline) {
+        if (m_clock.now() >= deadline) {
             status = HL_WAIT_CS_STATUS_BUSY;
             return 0;
         }
-        if (!m_clock.advance())
+        if (!m_clock.is_virtual())
             event.wait(seen, deadline);
+        else if (!m_clock.advance(deadline)) {
+            if (deadline == kForever)
+                event.wait(seen, monotonic_ns() + 10'000'000); // for what other threads will submit
+            else
+                m_clock.host_pause(deadline - std::min(deadline, m_clock.now()));
+        }
     }
 }
 

@@ -112,7 +112,7 @@ int Card::map(Mapping mapping, const Range &range, const Range &firmware, uint64
     uint64_t place = 0;
     if (hint != 0 && range.contains(hint, mapping.size) && (hint - range.begin) % alignment == 0 && !taken(hint)) {
         place = hint;
-    } else if (hint != 0 && force) {
+    } else if (force) {
         return -ENOMEM;
     } else {
         place = range.begin;
@@ -171,14 +171,16 @@ int Card::map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, u
     mapping.pid = getpid();
     if (!can_pin(mapping.source, mapping.size))
         return -EFAULT;
-    if (force && mapping.shift != 0)
+    if (force && hint != 0 && mapping.shift != 0)
         return -EINVAL;
     // A hint into the other range decides too: the program knows which pages it gave.
     const bool huge = mapping.source % kHugePage == 0 && mapping.size % kHugePage == 0 &&
                       !model().host.contains(hint, mapping.size);
     if (huge)
         return map(mapping, model().host_huge, model().host_huge_fw, kHugePage, hint, force, address);
-    return map(mapping, model().host, model().host_fw, kHostPage, hint, force, address);
+    // Memory that starts a huge page gets an address that does, whatever its pages are.
+    const uint64_t alignment = pointer % kHugePage == 0 ? kHugePage : kHostPage;
+    return map(mapping, model().host, model().host_fw, alignment, hint, force, address);
 }
 
 const Mapping *Card::find_mapping(uint64_t address) const {

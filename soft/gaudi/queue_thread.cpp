@@ -60,6 +60,7 @@ static void run_packets(Card &card, const Job &job) {
         }
     }
     CardBus bus(card, job);
+    bus.begin();
     if (job.kind == Job::Kind::commands) {
         Interpreter interpreter(bus);
         const MaybeTrap trap = interpreter.run(job.address, job.size);
@@ -91,6 +92,8 @@ QueueThread::QueueThread(Card &card, uint32_t) : m_card(card) {
 void QueueThread::push(const Job &job) {
     {
         const std::lock_guard guard(m_mutex);
+        if (m_jobs.empty() && !m_busy)
+            m_card.clock().job_begins();
         m_jobs.push_back(job);
     }
     m_changed.notify_all();
@@ -110,11 +113,12 @@ void QueueThread::loop() {
         m_busy = true;
         guard.unlock();
         run_job(m_card, job);
-        m_card.clock().job_ends();
         guard.lock();
         m_busy = false;
-        if (m_jobs.empty())
+        if (m_jobs.empty()) {
+            m_card.clock().job_ends();
             m_changed.notify_all();
+        }
     }
 }
 

@@ -72,12 +72,19 @@ bool Server::set_up() {
             say(fmt::format("SOFTGAUDI_FAULTS: there is no function '{}'", rule.function));
             return false;
         }
+        if (rule.action == FaultRule::Action::hang && !rule.function.starts_with("command_submission")) {
+            say(fmt::format("SOFTGAUDI_FAULTS: '{}' cannot hang, only command_submission and "
+                            "command_submission_timeout can",
+                            rule.function));
+            return false;
+        }
     }
     ClockState *clock_state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         clock_state = static_cast<ClockState *>(map_shared(m_config.dir + "/clock", sizeof(ClockState), [](void *p) {
             auto *fresh = static_cast<ClockState *>(p);
             fresh->mutex.init();
+            fresh->now.store(ClockState::kBegin);
             fresh->magic.store(ClockState::kMagic);
         }));
         if (!clock_state) {

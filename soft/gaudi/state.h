@@ -119,6 +119,7 @@ struct Context {
     bool dead;             // the card was reset under it
     bool debug_mode;
     bool error_recorded;   // the first error of a context is kept, later ones are its consequences
+    bool timeout_recorded; // so is its first timeout, which need not end it
 
     uint32_t next_handle;
     uint32_t next_mapping;
@@ -128,6 +129,7 @@ struct Context {
     std::array<uint32_t, kMaxPages> page_owner; // handle, 0 is free
     std::array<Mapping, kMaxMappings> mappings;
     std::array<Buffer, kMaxBuffers> buffers;
+    uint32_t next_buffer;  // where to look for a free one
 
     uint64_t next_seq;     // the next submission gets this number
     std::array<Slot, kWindow> slots;

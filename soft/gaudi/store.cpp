@@ -48,8 +48,10 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
     void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED)
         return nullptr;
-    if (fresh)
+    // The first word is the last that is written: a maker that died before left it empty.
+    if (fresh || *static_cast<const uint32_t *>(memory) == 0)
         init(memory);
+    flock(file.get(), LOCK_UN); // the mapping keeps the description alive, and so its lock
     return memory;
 }
 

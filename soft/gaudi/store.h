@@ -34,7 +34,8 @@ private:
     int m_fd = -1;
 };
 
-/// Maps `size` bytes of `path`, made and zeroed if new; `init` runs once, on a new one. Null on failure (errno).
+/// Maps `size` bytes of `path`, made and zeroed if new; `init` runs once, on a new one, and writes the first word last
+/// (not 0). Null on failure (errno).
 void *map_shared(const std::string &path, size_t size, void (*init)(void *));
 
 /// Identity of a file whatever descriptor names it.

@@ -4,7 +4,9 @@
 #include "queue_thread.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <utility>
 
 namespace softgaudi {
 namespace {
@@ -16,6 +18,27 @@ uint64_t deadline_after(uint64_t timeout_us) {
     const uint64_t now = monotonic_ns();
     return timeout_us > (kForever - now) / 1000 - 1 ? kForever : now + timeout_us * 1000;
 }
+
+/// What this thread asked for and was told "busy" at one instant of the virtual clock, without submitting anything
+/// since: asking for the same again means that it waits. No destructor, because programs call from their last ones.
+struct Polls {
+    uint64_t now;
+    size_t count;
+    std::array<std::pair<const Card *, uint64_t>, 512> asked;
+
+    bool again(const Card *card, uint64_t seq, uint64_t at) {
+        if (now != at)
+            count = 0;
+        now = at;
+        const std::pair<const Card *, uint64_t> entry(card, seq);
+        const auto end = asked.begin() + static_cast<ptrdiff_t>(count);
+        if (count == asked.size() || std::find(asked.begin(), end, entry) != end)
+            return true;
+        asked[count++] = entry;
+        return false;
+    }
+};
+thread_local Polls polls;
 
 } // namespace
 
@@ -31,6 +54,8 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
     const auto &chunks = submission.chunks;
     std::vector<Job> jobs;
     bool counted = false;
+    if (m_clock.is_virtual())
+        polls.count = 0;
     {
         CardLock lock(*this);
         // The driver's library does not return "try again": it spins. So does this one, asleep.
@@ -138,7 +163,6 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
 }
 
 void Card::enqueue(const Job &job) {
-    m_clock.job_begins();
     const std::lock_guard guard(m_queues_mutex);
     if (m_queues.size() <= job.queue)
         m_queues.resize(kQueues);
@@ -156,16 +180,21 @@ void Card::finish(const Job &job) {
     Slot &slot = context.slots[job.seq % kWindow];
     context.queue_serving[job.queue] = job.ticket + 1;
     --context.queue_load[job.queue];
-    if (running(job) && --slot.remaining == 0) {
-        slot.timestamp = monotonic_ns();
-        if (slot.wants_timestamp) {
-            context.outcomes[context.next_outcome] = {job.seq, slot.timestamp, SlotStatus::done};
-            context.next_outcome = (context.next_outcome + 1) % kOutcomes;
-        }
-        slot.status.store(SlotStatus::done);
-        slot.changed.signal();
-    }
+    if (running(job) && --slot.remaining == 0)
+        end_submission(slot, SlotStatus::done);
     wake_parked();
+}
+
+/// Well, or by its timeout.
+void Card::end_submission(Slot &slot, SlotStatus status) {
+    Context &context = this->context();
+    slot.timestamp = m_clock.now();
+    if (slot.wants_timestamp) {
+        context.outcomes[context.next_outcome] = {slot.seq.load(), slot.timestamp, status};
+        context.next_outcome = (context.next_outcome + 1) % kOutcomes;
+    }
+    slot.status.store(status);
+    slot.changed.signal();
 }
 
 bool Card::idle() {
@@ -189,11 +218,10 @@ uint64_t Card::expire() {
     if (now < due)
         return due;
 
-    oldest->status.store(SlotStatus::timed_out);
-    oldest->changed.signal();
-    if (!context.error_recorded)
+    end_submission(*oldest, SlotStatus::timed_out);
+    if (!context.timeout_recorded)
         m_state->records.cs_timeout = {realtime_ns(), oldest->seq.load()};
-    context.error_recorded = true;
+    context.timeout_recorded = true;
     if (oldest->skip_reset) {
         raise(HL_NOTIFIER_EVENT_CS_TIMEOUT);
         wake_everyone(); // what it ran is dropped, and the next in its queues goes on
@@ -204,21 +232,21 @@ uint64_t Card::expire() {
 }
 
 int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *timestamp) {
-    // What this thread asked last time and got "busy" for: asking the very same again means that it waits.
-    thread_local struct {
-        const Card *card;
-        uint64_t seq, submitted;
-    } last_poll{};
-
     Context &context = this->context();
-    const uint64_t deadline = deadline_after(timeout_us);
-    const uint64_t model_deadline =
-        m_clock.is_virtual() && timeout_us < kForever / 2000 ? m_clock.now() + timeout_us * 1000 : kForever;
+    const bool poll = timeout_us == 0;
+    const uint64_t deadline = m_clock.is_virtual() ? kForever : deadline_after(timeout_us);
+    const uint64_t model_deadline = timeout_us < kForever / 2000 ? m_clock.now() + timeout_us * 1000 : kForever;
+    bool last_look = false;
     status = 0;
-    if (timestamp)
-        *timestamp = 0;
     m_clock.settle();
     CardLock lock(*this);
+    if (refusal() == EBUSY) {
+        // A card in reset tells no more than what the reset ended.
+        const Slot &slot = context.slots[seq % kWindow];
+        const SlotStatus ended = slot.seq.load() == seq ? slot.status.load() : SlotStatus::free;
+        if (ended != SlotStatus::aborted && ended != SlotStatus::timed_out)
+            return -EBUSY;
+    }
     while (true) {
         if (m_state->lost)
             return -ENODEV;
@@ -230,9 +258,13 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
             for (Outcome &outcome : context.outcomes) {
                 if (outcome.seq != seq || seq == 0)
                     continue;
+                outcome.seq = 0;
+                if (outcome.status == SlotStatus::timed_out) {
+                    status = HL_WAIT_CS_STATUS_TIMEDOUT;
+                    return -ETIMEDOUT;
+                }
                 if (timestamp)
                     *timestamp = outcome.timestamp;
-                outcome.seq = 0;
                 break;
             }
             status = HL_WAIT_CS_STATUS_COMPLETED;
@@ -255,48 +287,30 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
         case SlotStatus::running:
             break;
         }
-        bool waits = timeout_us != 0;
-        if (!waits && m_clock.is_virtual()) {
-            waits = last_poll.card == this && last_poll.seq == seq && last_poll.submitted == context.next_seq;
-            last_poll = {this, seq, context.next_seq};
-        }
-        if (!waits || monotonic_ns() >= deadline) {
-            if (timeout_us != 0 || !m_clock.is_virtual() || !waits) {
-                status = HL_WAIT_CS_STATUS_BUSY;
-                return 0;
-            }
+        const bool gives_up =
+            m_clock.is_virtual() ? poll && !polls.again(this, seq, m_clock.now()) : monotonic_ns() >= deadline;
+        if (last_look || gives_up) {
+            status = HL_WAIT_CS_STATUS_BUSY;
+            return 0;
         }
         const uint64_t due = expire();
         const uint32_t seen = slot.changed.seen();
         if (slot.status.load() != SlotStatus::running)
             continue;
         lock.unlock();
-        if (m_clock.is_virtual()) {
-            const bool moved = m_clock.advance(timeout_us == 0 ? kForever : model_deadline);
-            lock.lock();
-            if (timeout_us == 0) {
-                timeout_us = 1; // one event per poll: the next look answers
-                if (slot.seq.load() == seq && slot.status.load() == SlotStatus::running) {
-                    status = HL_WAIT_CS_STATUS_BUSY;
-                    last_poll = {};
-                    return 0;
-                }
-                continue;
-            }
-            if (moved)
-                continue;
-            lock.unlock();
-            if (model_deadline != kForever) {
+        if (!m_clock.is_virtual()) {
+            slot.changed.wait(seen, std::min(deadline, due));
+        } else if (poll) {
+            m_clock.advance(); // by one event: a poll must not pass over what else the host polls for
+            last_look = true;
+        } else if (!m_clock.advance(model_deadline)) {
+            if (model_deadline == kForever) {
+                slot.changed.wait(seen, std::min(due, monotonic_ns() + 10'000'000));
+            } else {
                 m_clock.host_pause(model_deadline - std::min(model_deadline, m_clock.now()));
-                lock.lock();
-                if (slot.seq.load() == seq && slot.status.load() == SlotStatus::running) {
-                    status = HL_WAIT_CS_STATUS_BUSY;
-                    return 0;
-                }
-                continue;
+                last_look = true;
             }
         }
-        slot.changed.wait(seen, std::min(deadline, due));
         lock.lock();
     }
 }

@@ -48,7 +48,7 @@ uint32_t group_of(const Monitor &monitor) {
 } // namespace
 
 MaybeTrap SyncUnit::store(uint64_t address, uint64_t value, unsigned size) {
-    m_pending.assign(1, {address, value, size});
+    m_pending.assign(1, {address, value, size, false});
     for (size_t done = 0; done < m_pending.size(); ++done) {
         if (done == kChain)
             return Trap{Trap::Kind::illegal_register, address, true};
@@ -58,10 +58,33 @@ MaybeTrap SyncUnit::store(uint64_t address, uint64_t value, unsigned size) {
     return {};
 }
 
-MaybeTrap SyncUnit::store_one(const Pending &store) {
+bool SyncUnit::load(const Place &place, uint64_t &value) {
+    switch (place.kind) {
+    case Place::Kind::host:
+        return read_host(place.pid, place.position, &value, sizeof value);
+    case Place::Kind::block: {
+        const auto view = m_card.blocks().view(m_card.context().id, place.handle);
+        return view && view->engine->read(place.position, &value, sizeof value);
+    }
+    case Place::Kind::sram:
+        return read_file(m_card.sram_file(), &value, sizeof value, place.position);
+    case Place::Kind::buffer:
+        return read_file(m_card.node_file(), &value, sizeof value, place.position);
+    default:
+        return false;
+    }
+}
+
+MaybeTrap SyncUnit::store_one(Pending store) {
     const Place place = m_card.translate(store.address);
     if (place.kind == Place::Kind::nowhere || place.length < store.size)
         return Trap{Trap::Kind::page_fault, store.address, true};
+    if (store.adds) {
+        uint64_t before = 0;
+        if (!load(place, before))
+            return Trap{Trap::Kind::page_fault, store.address, true};
+        store.value += before;
+    }
     bool done = false;
     switch (place.kind) {
     case Place::Kind::host:
@@ -219,7 +242,7 @@ void SyncUnit::fire(SyncManager &sync, uint32_t index) {
         if (queued)
             complete(sync, payload);
         else
-            m_pending.push_back({uint64_t{payload.address_high} << 32 | payload.address_low, payload.data, 4});
+            m_pending.push_back({uint64_t{payload.address_high} << 32 | payload.address_low, payload.data, 4, false});
     }
 }
 
@@ -228,19 +251,13 @@ void SyncUnit::complete(SyncManager &sync, const Monitor &monitor) {
     CompletionQueue &queue = sync.queues.at(monitor.address_low % kCompletionQueues);
     const uint64_t base = uint64_t{queue.base_high} << 32 | queue.base_low;
     if (queue.increment != 0) {
-        uint64_t counter = 0;
-        const Place place = m_card.translate(base);
-        if (place.kind == Place::Kind::buffer)
-            (void)!pread(m_card.node_file(), &counter, sizeof counter, static_cast<off_t>(place.position));
-        else if (place.kind == Place::Kind::host)
-            read_host(place.pid, place.position, &counter, sizeof counter);
-        m_pending.push_back({base, counter + monitor.data, 8});
+        m_pending.push_back({base, monitor.data, 8, true});
     } else {
-        m_pending.push_back({base + queue.producer, monitor.data, 4});
+        m_pending.push_back({base + queue.producer, monitor.data, 4, false});
         queue.producer = (queue.producer + 4) & ((1u << (queue.size_log2 & 31)) - 1);
     }
     const uint64_t doorbell = m_card.model().cfg_base + kDoorbell;
-    m_pending.push_back({doorbell, queue.message_data, 4});
+    m_pending.push_back({doorbell, queue.message_data, 4, false});
 }
 
 } // namespace softgaudi

@@ -22,9 +22,11 @@ private:
         uint64_t address;
         uint64_t value;
         unsigned size;
+        bool adds = false; // to what is there
     };
 
-    MaybeTrap store_one(const Pending &store);
+    MaybeTrap store_one(Pending store);
+    bool load(const Place &place, uint64_t &value);
     bool store_register(uint64_t offset, uint32_t value);
     bool store_sync_manager(uint32_t index, uint64_t offset, uint32_t value);
     void set_object(SyncManager &sync, uint32_t index, uint32_t value);

@@ -502,7 +502,9 @@ void *hlthunk_malloc(size_t size);
 void  hlthunk_free(void *ptr);
 
 int  hlthunk_get_hw_ip_info(int fd, struct hlthunk_hw_ip_info *info);
-enum hl_device_status hlthunk_get_device_status_info(int fd);
+/* An enum hl_device_status or -errno: int as in newer headers, since the enum of
+ * the oldest cannot hold the latter. The ABI is the same. */
+int  hlthunk_get_device_status_info(int fd);
 int  hlthunk_get_dram_usage(int fd, struct hlthunk_dram_usage_info *info);
 bool hlthunk_is_device_idle(int fd);
 int  hlthunk_get_busy_engines_mask(int fd, struct hlthunk_engines_idle_info *info);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shared by the device_*.cpp files: how a call into the library is made, and where its error shapes end.
+// Shared by the m_device*.cpp files: how a call into the library is made, and where its error shapes end.
 #ifndef UCX_GAUDI_THUNK_CALLS_H
 #define UCX_GAUDI_THUNK_CALLS_H
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_DEVICE_H
-#define UCX_GAUDI_THUNK_DEVICE_H
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -46,11 +45,11 @@ public:
     static constexpr std::uint32_t forever_ms = UINT32_MAX;
 
     Device() = default;
-    Device(const Library &library, int fd) noexcept : library_(&library), fd_(fd) {}
+    Device(const Library &library, int fd) noexcept : m_library(&library), m_fd(fd) {}
 
-    explicit operator bool() const noexcept { return library_ != nullptr; }
-    const Library &library() const noexcept { return *library_; }
-    int fd() const noexcept { return fd_; }
+    explicit operator bool() const noexcept { return m_library != nullptr; }
+    const Library &library() const noexcept { return *m_library; }
+    int fd() const noexcept { return m_fd; }
 
     // Opening a card is exclusive and closing it resets it; control descriptors are free but only inform.
     // DeviceFd holds what these return.
@@ -111,10 +110,8 @@ private:
     template <class Record>
     Result<Record> event_record(hlthunk_event_record_id id) const;
 
-    const Library *library_ = nullptr;
-    int fd_ = -1;
+    const Library *m_library = nullptr;
+    int m_fd = -1;
 };
 
 } // namespace gaudi::thunk
-
-#endif

@@ -8,10 +8,10 @@ namespace gaudi::thunk {
 
 Result<std::uint64_t> Device::request_command_buffer(std::uint32_t size) const {
     constexpr const char *name = "hlthunk_request_command_buffer";
-    if (!library_->has_command_buffers())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_command_buffers())
+        return tl::unexpected(m_library->lacks(name));
     std::uint64_t handle = 0;
-    const int rc = invoke(library_->call().request_command_buffer, fd_, size, &handle);
+    const int rc = invoke(m_library->call().request_command_buffer, m_fd, size, &handle);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, fmt::format("{} bytes", size)));
     return handle;
@@ -19,10 +19,10 @@ Result<std::uint64_t> Device::request_command_buffer(std::uint32_t size) const {
 
 Result<std::uint64_t> Device::request_mapped_command_buffer(std::uint32_t size) const {
     constexpr const char *name = "hlthunk_request_mapped_command_buffer";
-    if (!library_->has_mapped_command_buffers())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_mapped_command_buffers())
+        return tl::unexpected(m_library->lacks(name));
     std::uint64_t handle = 0;
-    const int rc = invoke(library_->call().request_mapped_command_buffer, fd_, size, &handle);
+    const int rc = invoke(m_library->call().request_mapped_command_buffer, m_fd, size, &handle);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, fmt::format("{} bytes", size)));
     return handle;
@@ -30,10 +30,10 @@ Result<std::uint64_t> Device::request_mapped_command_buffer(std::uint32_t size) 
 
 Result<std::uint64_t> Device::command_buffer_address(std::uint64_t handle) const {
     constexpr const char *name = "hlthunk_get_mapped_cb_device_va_by_handle";
-    if (!library_->has_mapped_command_buffers())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_mapped_command_buffers())
+        return tl::unexpected(m_library->lacks(name));
     std::uint64_t address = 0;
-    const int rc = invoke(library_->call().get_mapped_cb_device_va_by_handle, fd_, handle, &address);
+    const int rc = invoke(m_library->call().get_mapped_cb_device_va_by_handle, m_fd, handle, &address);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, fmt::format("{:#x}", handle)));
     return address;
@@ -41,9 +41,9 @@ Result<std::uint64_t> Device::command_buffer_address(std::uint64_t handle) const
 
 Result<void> Device::destroy_command_buffer(std::uint64_t handle) const {
     constexpr const char *name = "hlthunk_destroy_command_buffer";
-    if (library_->call().destroy_command_buffer == nullptr)
-        return tl::unexpected(library_->lacks(name));
-    const int rc = invoke(library_->call().destroy_command_buffer, fd_, handle);
+    if (m_library->call().destroy_command_buffer == nullptr)
+        return tl::unexpected(m_library->lacks(name));
+    const int rc = invoke(m_library->call().destroy_command_buffer, m_fd, handle);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, fmt::format("{:#x}", handle)));
     return {};
@@ -59,7 +59,7 @@ Result<std::uint64_t> Device::submit(std::span<const hl_cs_chunk> chunks, std::u
     in.num_chunks_execute = static_cast<std::uint32_t>(chunks.size());
     in.flags = flags;
     Roomy<hlthunk_cs_out> out;
-    const int rc = invoke(library_->call().command_submission, fd_, &in, &out.value);
+    const int rc = invoke(m_library->call().command_submission, m_fd, &in, &out.value);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, fmt::format("{} chunks", chunks.size())));
     return out.value.seq;
@@ -69,7 +69,7 @@ Result<Wait> Device::wait(std::uint64_t sequence, std::chrono::microseconds time
     constexpr const char *name = "hlthunk_wait_for_cs";
     const auto timeout_us = static_cast<std::uint64_t>(std::max<std::int64_t>(timeout.count(), 0));
     std::uint32_t status = HL_WAIT_CS_STATUS_BUSY;
-    const int rc = invoke(library_->call().wait_for_cs, fd_, sequence, timeout_us, &status);
+    const int rc = invoke(m_library->call().wait_for_cs, m_fd, sequence, timeout_us, &status);
     // After most errors the status is left-over input; where it does mean something it repeats the code.
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, std::to_string(sequence)));
@@ -91,9 +91,9 @@ Result<Wait> Device::wait(std::uint64_t sequence, std::chrono::microseconds time
 
 Result<void> Device::flush_pci_writes() const {
     constexpr const char *name = "hlthunk_cs_flush_pci_hbw_writes";
-    if (!library_->has_flush())
-        return tl::unexpected(library_->lacks(name));
-    const int rc = invoke(library_->call().cs_flush_pci_hbw_writes, fd_);
+    if (!m_library->has_flush())
+        return tl::unexpected(m_library->lacks(name));
+    const int rc = invoke(m_library->call().cs_flush_pci_hbw_writes, m_fd);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name));
     return {};

@@ -6,9 +6,9 @@ namespace gaudi::thunk {
 
 Result<int> Device::create_notifier() const {
     constexpr const char *name = "hlthunk_notifier_create";
-    if (!library_->has_events())
-        return tl::unexpected(library_->lacks(name));
-    const int notifier = invoke(library_->call().notifier_create, fd_);
+    if (!m_library->has_events())
+        return tl::unexpected(m_library->lacks(name));
+    const int notifier = invoke(m_library->call().notifier_create, m_fd);
     if (notifier < 0)
         return tl::unexpected(from_negative(notifier, name));
     return notifier;
@@ -16,10 +16,10 @@ Result<int> Device::create_notifier() const {
 
 Result<Events> Device::receive(int notifier, std::uint32_t timeout_ms) const {
     constexpr const char *name = "hlthunk_notifier_recv";
-    if (!library_->has_events())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_events())
+        return tl::unexpected(m_library->lacks(name));
     Events events;
-    const int rc = invoke(library_->call().notifier_recv, fd_, notifier, &events.mask, &events.count, 0U, timeout_ms);
+    const int rc = invoke(m_library->call().notifier_recv, m_fd, notifier, &events.mask, &events.count, 0U, timeout_ms);
     if (rc < 0) // a failed read of the eventfd is a bare -1
         return tl::unexpected(from_mixed(rc, errno, name));
     if (events.count == 0)
@@ -29,9 +29,9 @@ Result<Events> Device::receive(int notifier, std::uint32_t timeout_ms) const {
 
 Result<void> Device::release_notifier(int notifier) const {
     constexpr const char *name = "hlthunk_notifier_release";
-    if (!library_->has_events())
-        return tl::unexpected(library_->lacks(name));
-    const int rc = invoke(library_->call().notifier_release, fd_, notifier);
+    if (!m_library->has_events())
+        return tl::unexpected(m_library->lacks(name));
+    const int rc = invoke(m_library->call().notifier_release, m_fd, notifier);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name));
     return {};
@@ -40,10 +40,10 @@ Result<void> Device::release_notifier(int notifier) const {
 template <class Record>
 Result<Record> Device::event_record(hlthunk_event_record_id id) const {
     constexpr const char *name = "hlthunk_get_event_record";
-    if (!library_->has_event_record())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_event_record())
+        return tl::unexpected(m_library->lacks(name));
     Roomy<Record> record;
-    const int rc = invoke(library_->call().get_event_record, fd_, id, static_cast<void *>(&record.value));
+    const int rc = invoke(m_library->call().get_event_record, m_fd, id, static_cast<void *>(&record.value));
     if (rc < 0)
         return tl::unexpected(from_negative(rc, name, std::to_string(id)));
     return record.value;
@@ -76,15 +76,15 @@ Result<hlthunk_event_record_critical_fw_err> Device::last_fw_error() const {
 Result<PageFault> Device::last_page_fault() const {
     constexpr const char *name = "hlthunk_get_page_fault_info";
     constexpr std::uint32_t most = 1U << 20; // above any real count: 2^32-1 is what an unfilled answer says
-    if (!library_->has_page_fault())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_page_fault())
+        return tl::unexpected(m_library->lacks(name));
 
     std::uint32_t room = 256;
     for (;;) {
         std::vector<hlthunk_page_fault_mapping> mappings(room);
         Roomy<hlthunk_page_fault_info> info;
         info.value.mappings = mappings.data();
-        const int rc = invoke(library_->call().get_page_fault_info, fd_, &info.value, room);
+        const int rc = invoke(m_library->call().get_page_fault_info, m_fd, &info.value, room);
         const std::uint32_t count = info.value.num_of_mappings;
         if (rc == -ENOMEM && count > room && count <= most) {
             room = count; // too little room, and now we know how much it takes

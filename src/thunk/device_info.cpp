@@ -27,48 +27,47 @@ Result<Device> Device::open_control(const Library &library, int index) {
 }
 
 Result<void> Device::close() const {
-    const int rc = invoke(library_->call().close, fd_);
+    const int rc = invoke(m_library->call().close, m_fd);
     if (rc != 0)
-        return tl::unexpected(from_mixed(rc, errno, "hlthunk_close", std::to_string(fd_)));
+        return tl::unexpected(from_mixed(rc, errno, "hlthunk_close", std::to_string(m_fd)));
     return {};
 }
 
 Result<std::string> Device::bus_id() const {
     char text[32] = {};
-    const int rc = invoke(library_->call().get_pci_bus_id_from_fd, fd_, text, static_cast<int>(sizeof(text) - 1));
+    const int rc = invoke(m_library->call().get_pci_bus_id_from_fd, m_fd, text, static_cast<int>(sizeof(text) - 1));
     if (rc < 0)
-        return tl::unexpected(from_mixed(rc, errno, "hlthunk_get_pci_bus_id_from_fd", std::to_string(fd_)));
+        return tl::unexpected(from_mixed(rc, errno, "hlthunk_get_pci_bus_id_from_fd", std::to_string(m_fd)));
     return std::string(text);
 }
 
 Result<hlthunk_hw_ip_info> Device::hw_ip() const {
-    return fetch(library_->call().get_hw_ip_info, fd_, "hlthunk_get_hw_ip_info");
+    return fetch(m_library->call().get_hw_ip_info, m_fd, "hlthunk_get_hw_ip_info");
 }
 
 Result<Status> Device::status() const {
-    // Read as the int that newer libraries declare: a negative one is -errno, which the enum cannot hold.
-    const int rc = static_cast<int>(invoke(library_->call().get_device_status_info, fd_));
+    const int rc = invoke(m_library->call().get_device_status_info, m_fd);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, "hlthunk_get_device_status_info"));
     return static_cast<Status>(rc);
 }
 
 Result<hlthunk_dram_usage_info> Device::dram_usage() const {
-    return fetch(library_->call().get_dram_usage, fd_, "hlthunk_get_dram_usage");
+    return fetch(m_library->call().get_dram_usage, m_fd, "hlthunk_get_dram_usage");
 }
 
 Result<hlthunk_open_stats_info> Device::open_stats() const {
-    return fetch(library_->call().get_open_stats, fd_, "hlthunk_get_open_stats");
+    return fetch(m_library->call().get_open_stats, m_fd, "hlthunk_get_open_stats");
 }
 
 Result<hlthunk_reset_count_info> Device::reset_count() const {
-    return fetch(library_->call().get_reset_count_info, fd_, "hlthunk_get_reset_count_info");
+    return fetch(m_library->call().get_reset_count_info, m_fd, "hlthunk_get_reset_count_info");
 }
 
 Result<hlthunk_time_sync_info> Device::time_sync() const {
-    if (!library_->has_time_sync())
-        return tl::unexpected(library_->lacks("hlthunk_get_time_sync_info"));
-    return fetch(library_->call().get_time_sync_info, fd_, "hlthunk_get_time_sync_info");
+    if (!m_library->has_time_sync())
+        return tl::unexpected(m_library->lacks("hlthunk_get_time_sync_info"));
+    return fetch(m_library->call().get_time_sync_info, m_fd, "hlthunk_get_time_sync_info");
 }
 
 } // namespace gaudi::thunk

@@ -8,28 +8,28 @@ namespace gaudi::thunk {
 
 Result<std::uint64_t> Device::alloc(std::uint64_t size, std::uint64_t page_size, bool contiguous) const {
     // "shared" would let another context of the card map it, and a card has only one.
-    const std::uint64_t handle = invoke(library_->call().device_memory_alloc, fd_, size, page_size, contiguous, false);
+    const std::uint64_t handle = invoke(m_library->call().device_memory_alloc, m_fd, size, page_size, contiguous, false);
     if (handle == 0)
         return tl::unexpected(from_zero(errno, "hlthunk_device_memory_alloc", fmt::format("{} bytes", size)));
     return handle;
 }
 
 Result<void> Device::free(std::uint64_t handle) const {
-    const int rc = invoke(library_->call().device_memory_free, fd_, handle);
+    const int rc = invoke(m_library->call().device_memory_free, m_fd, handle);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, "hlthunk_device_memory_free", fmt::format("{:#x}", handle)));
     return {};
 }
 
 Result<std::uint64_t> Device::map(std::uint64_t handle, std::uint64_t hint) const {
-    const std::uint64_t address = invoke(library_->call().device_memory_map, fd_, handle, hint);
+    const std::uint64_t address = invoke(m_library->call().device_memory_map, m_fd, handle, hint);
     if (address == 0)
         return tl::unexpected(from_zero(errno, "hlthunk_device_memory_map", fmt::format("{:#x}", handle)));
     return address;
 }
 
 Result<std::uint64_t> Device::host_map(void *host, std::uint64_t size, std::uint64_t hint) const {
-    const std::uint64_t address = invoke(library_->call().host_memory_map, fd_, host, hint, size);
+    const std::uint64_t address = invoke(m_library->call().host_memory_map, m_fd, host, hint, size);
     if (address == 0)
         return tl::unexpected(
             from_zero(errno, "hlthunk_host_memory_map", fmt::format("{}, {} bytes", fmt::ptr(host), size)));
@@ -39,9 +39,9 @@ Result<std::uint64_t> Device::host_map(void *host, std::uint64_t size, std::uint
 Result<std::uint64_t> Device::host_map_flags(void *host, std::uint64_t size, std::uint64_t hint,
                                              std::uint32_t flags) const {
     constexpr const char *name = "hlthunk_host_memory_map_flags";
-    if (!library_->has_host_map_flags())
-        return tl::unexpected(library_->lacks(name));
-    const std::uint64_t address = invoke(library_->call().host_memory_map_flags, fd_, host, hint, size, flags);
+    if (!m_library->has_host_map_flags())
+        return tl::unexpected(m_library->lacks(name));
+    const std::uint64_t address = invoke(m_library->call().host_memory_map_flags, m_fd, host, hint, size, flags);
     if (address == 0)
         return tl::unexpected(
             from_zero(errno, name, fmt::format("{}, {} bytes, flags {:#x}", fmt::ptr(host), size, flags)));
@@ -49,7 +49,7 @@ Result<std::uint64_t> Device::host_map_flags(void *host, std::uint64_t size, std
 }
 
 Result<void> Device::unmap(std::uint64_t address) const {
-    const int rc = invoke(library_->call().memory_unmap, fd_, address);
+    const int rc = invoke(m_library->call().memory_unmap, m_fd, address);
     if (rc < 0)
         return tl::unexpected(from_negative(rc, "hlthunk_memory_unmap", fmt::format("{:#x}", address)));
     return {};
@@ -57,11 +57,11 @@ Result<void> Device::unmap(std::uint64_t address) const {
 
 Result<Fd> Device::export_dmabuf(std::uint64_t address, std::uint64_t size, std::uint64_t offset) const {
     constexpr const char *name = "hlthunk_device_mapped_memory_export_dmabuf_fd";
-    if (!library_->has_dmabuf())
-        return tl::unexpected(library_->lacks(name));
+    if (!m_library->has_dmabuf())
+        return tl::unexpected(m_library->lacks(name));
     // The library refuses any other flags before it asks the driver.
     constexpr std::uint32_t flags = O_RDWR | O_CLOEXEC;
-    const int fd = invoke(library_->call().device_mapped_memory_export_dmabuf_fd, fd_, address, size, offset, flags);
+    const int fd = invoke(m_library->call().device_mapped_memory_export_dmabuf_fd, m_fd, address, size, offset, flags);
     if (fd < 0)
         return tl::unexpected(from_negative(fd, name, fmt::format("{:#x} + {:#x}, {} bytes", address, offset, size)));
     return Fd(fd);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_FUNCTIONS_H
-#define UCX_GAUDI_THUNK_FUNCTIONS_H
+#pragma once
 
 #include "abi.h"
 
@@ -52,5 +51,3 @@ struct Functions {
 };
 
 } // namespace gaudi::thunk
-
-#endif

@@ -16,7 +16,7 @@ namespace gaudi::thunk {
 Fd &Fd::operator=(Fd &&other) noexcept {
     if (this != &other) {
         release_or_report([this] { return close(); });
-        fd_ = other.detach();
+        m_fd = other.detach();
     }
     return *this;
 }
@@ -33,9 +33,9 @@ Result<void> Fd::close() {
 }
 
 Result<Fd> Fd::duplicate() const {
-    const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+    const int fd = ::fcntl(m_fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
-        return tl::unexpected(from_minus_one(errno, "fcntl", fmt::format("{}, F_DUPFD_CLOEXEC", fd_)));
+        return tl::unexpected(from_minus_one(errno, "fcntl", fmt::format("{}, F_DUPFD_CLOEXEC", m_fd)));
     return Fd(fd);
 }
 
@@ -54,7 +54,7 @@ Result<DlHandle> DlHandle::open(const std::string &path) {
 DlHandle &DlHandle::operator=(DlHandle &&other) noexcept {
     if (this != &other) {
         release_or_report([this] { return close(); });
-        handle_ = std::exchange(other.handle_, nullptr);
+        m_handle = std::exchange(other.m_handle, nullptr);
     }
     return *this;
 }
@@ -64,18 +64,18 @@ DlHandle::~DlHandle() {
 }
 
 void *DlHandle::symbol(const char *name) const noexcept {
-    return handle_ != nullptr ? ::dlsym(handle_, name) : nullptr; // dlsym takes nullptr for "anywhere"
+    return m_handle != nullptr ? ::dlsym(m_handle, name) : nullptr; // dlsym takes nullptr for "anywhere"
 }
 
 std::string DlHandle::path() const {
     const link_map *map = nullptr;
-    if (handle_ == nullptr || ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0)
+    if (m_handle == nullptr || ::dlinfo(m_handle, RTLD_DI_LINKMAP, &map) != 0)
         return {};
     return map->l_name;
 }
 
 Result<void> DlHandle::close() {
-    void *handle = std::exchange(handle_, nullptr);
+    void *handle = std::exchange(m_handle, nullptr);
     if (handle != nullptr && ::dlclose(handle) != 0) {
         const char *why = ::dlerror();
         return tl::unexpected(make_error(EINVAL, "dlclose", {}, why != nullptr ? why : ""));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_HANDLES_H
-#define UCX_GAUDI_THUNK_HANDLES_H
+#pragma once
 
 #include <string>
 #include <utility>
@@ -13,16 +12,16 @@ namespace gaudi::thunk {
 class Fd {
 public:
     Fd() = default;
-    explicit Fd(int fd) noexcept : fd_(fd) {}
-    Fd(Fd &&other) noexcept : fd_(other.detach()) {}
+    explicit Fd(int fd) noexcept : m_fd(fd) {}
+    Fd(Fd &&other) noexcept : m_fd(other.detach()) {}
     Fd &operator=(Fd &&other) noexcept;
     ~Fd();
 
-    int get() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
+    int get() const noexcept { return m_fd; }
+    explicit operator bool() const noexcept { return m_fd >= 0; }
 
     // Gives the descriptor up without closing it.
-    int detach() noexcept { return std::exchange(fd_, -1); }
+    int detach() noexcept { return std::exchange(m_fd, -1); }
 
     // Linux frees the number even when close fails, so the owner is empty afterwards either way.
     Result<void> close();
@@ -31,7 +30,7 @@ public:
     Result<Fd> duplicate() const;
 
 private:
-    int fd_ = -1;
+    int m_fd = -1;
 };
 
 // Owns one reference to a loaded library.
@@ -40,11 +39,11 @@ public:
     static Result<DlHandle> open(const std::string &path);
 
     DlHandle() = default;
-    DlHandle(DlHandle &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    DlHandle(DlHandle &&other) noexcept : m_handle(std::exchange(other.m_handle, nullptr)) {}
     DlHandle &operator=(DlHandle &&other) noexcept;
     ~DlHandle();
 
-    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    explicit operator bool() const noexcept { return m_handle != nullptr; }
 
     // nullptr when the library, and what it depends on, lack the symbol.
     void *symbol(const char *name) const noexcept;
@@ -53,20 +52,18 @@ public:
     std::string path() const;
 
     // The loader gives equal files equal handles.
-    const void *get() const noexcept { return handle_; }
+    const void *get() const noexcept { return m_handle; }
 
     // Keeps the library loaded for the rest of the process.
-    void keep() noexcept { handle_ = nullptr; }
+    void keep() noexcept { m_handle = nullptr; }
 
     // The owner is empty afterwards either way: after a failed dlclose the handle's state is unknown.
     Result<void> close();
 
 private:
-    explicit DlHandle(void *handle) noexcept : handle_(handle) {}
+    explicit DlHandle(void *handle) noexcept : m_handle(handle) {}
 
-    void *handle_ = nullptr;
+    void *m_handle = nullptr;
 };
 
 } // namespace gaudi::thunk
-
-#endif

@@ -55,7 +55,7 @@ std::string file_of(const Functions &functions) {
 } // namespace
 
 Library::Library(const void *handle, const Functions &functions, const Library *next)
-    : handle_(handle), functions_(functions), path_(file_of(functions)), next_(next) {}
+    : m_handle(handle), m_functions(functions), m_path(file_of(functions)), m_next(next) {}
 
 Result<const Library *> Library::load(const std::string &path) {
     Result<DlHandle> handle = DlHandle::open(path);
@@ -66,8 +66,8 @@ Result<const Library *> Library::load(const std::string &path) {
         return tl::unexpected(functions.error());
 
     const std::lock_guard lock(loading);
-    for (const Library *known = loaded; known != nullptr; known = known->next_) {
-        if (known->handle_ == handle->get())
+    for (const Library *known = loaded; known != nullptr; known = known->m_next) {
+        if (known->m_handle == handle->get())
             return known; // the first reference keeps the file loaded; the new one is dropped
     }
     loaded = new Library(handle->get(), *functions, loaded);
@@ -104,16 +104,16 @@ Result<std::string> Library::version() const {
     if (!has_version())
         return tl::unexpected(lacks("hlthunk_get_version"));
     errno = 0;
-    char *text = functions_.get_version();
+    char *text = m_functions.get_version();
     if (text == nullptr)
         return tl::unexpected(from_zero(errno, "hlthunk_get_version"));
     std::string version = text;
-    functions_.free(text);
+    m_functions.free(text);
     return version;
 }
 
 Error Library::lacks(const char *function) const {
-    return make_error(ENOSYS, function, {}, fmt::format("{} has no such function", path_));
+    return make_error(ENOSYS, function, {}, fmt::format("{} has no such function", m_path));
 }
 
 } // namespace gaudi::thunk

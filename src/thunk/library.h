@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_LIBRARY_H
-#define UCX_GAUDI_THUNK_LIBRARY_H
+#pragma once
 
 #include <span>
 #include <string>
@@ -28,28 +27,28 @@ public:
     Library(const Library &) = delete;
     Library &operator=(const Library &) = delete;
 
-    const Functions &call() const noexcept { return functions_; }
+    const Functions &call() const noexcept { return m_functions; }
 
     // The file that the functions come from, for reports.
-    const std::string &path() const noexcept { return path_; }
+    const std::string &path() const noexcept { return m_path; }
 
-    bool has_dmabuf() const noexcept { return functions_.device_mapped_memory_export_dmabuf_fd != nullptr; }
+    bool has_dmabuf() const noexcept { return m_functions.device_mapped_memory_export_dmabuf_fd != nullptr; }
     bool has_events() const noexcept {
-        return functions_.notifier_create != nullptr && functions_.notifier_recv != nullptr &&
-               functions_.notifier_release != nullptr;
+        return m_functions.notifier_create != nullptr && m_functions.notifier_recv != nullptr &&
+               m_functions.notifier_release != nullptr;
     }
-    bool has_flush() const noexcept { return functions_.cs_flush_pci_hbw_writes != nullptr; }
-    bool has_event_record() const noexcept { return functions_.get_event_record != nullptr; }
-    bool has_page_fault() const noexcept { return functions_.get_page_fault_info != nullptr; }
-    bool has_time_sync() const noexcept { return functions_.get_time_sync_info != nullptr; }
-    bool has_host_map_flags() const noexcept { return functions_.host_memory_map_flags != nullptr; }
-    bool has_version() const noexcept { return functions_.get_version != nullptr && functions_.free != nullptr; }
+    bool has_flush() const noexcept { return m_functions.cs_flush_pci_hbw_writes != nullptr; }
+    bool has_event_record() const noexcept { return m_functions.get_event_record != nullptr; }
+    bool has_page_fault() const noexcept { return m_functions.get_page_fault_info != nullptr; }
+    bool has_time_sync() const noexcept { return m_functions.get_time_sync_info != nullptr; }
+    bool has_host_map_flags() const noexcept { return m_functions.host_memory_map_flags != nullptr; }
+    bool has_version() const noexcept { return m_functions.get_version != nullptr && m_functions.free != nullptr; }
     bool has_command_buffers() const noexcept {
-        return functions_.request_command_buffer != nullptr && functions_.destroy_command_buffer != nullptr;
+        return m_functions.request_command_buffer != nullptr && m_functions.destroy_command_buffer != nullptr;
     }
     bool has_mapped_command_buffers() const noexcept {
-        return functions_.request_mapped_command_buffer != nullptr &&
-               functions_.get_mapped_cb_device_va_by_handle != nullptr && functions_.destroy_command_buffer != nullptr;
+        return m_functions.request_mapped_command_buffer != nullptr &&
+               m_functions.get_mapped_cb_device_va_by_handle != nullptr && m_functions.destroy_command_buffer != nullptr;
     }
 
     // What the library calls itself, e.g. "1.10.0-8636f13".
@@ -61,12 +60,10 @@ public:
 private:
     Library(const void *handle, const Functions &functions, const Library *next);
 
-    const void *handle_; // only to recognise the same library again
-    Functions functions_;
-    std::string path_;
-    const Library *next_; // all loaded libraries form a list, which also keeps them reachable for leak checkers
+    const void *m_handle; // only to recognise the same library again
+    Functions m_functions;
+    std::string m_path;
+    const Library *m_next; // all loaded libraries form a list, which also keeps them reachable for leak checkers
 };
 
 } // namespace gaudi::thunk
-
-#endif

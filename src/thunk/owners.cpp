@@ -30,7 +30,7 @@ Result<DeviceFd> DeviceFd::open_control(const Library &library, int index) {
 DeviceFd &DeviceFd::operator=(DeviceFd &&other) noexcept {
     if (this != &other) {
         release_or_report([this] { return close(); });
-        device_ = other.detach();
+        m_device = other.detach();
     }
     return *this;
 }

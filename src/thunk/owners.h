@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_OWNERS_H
-#define UCX_GAUDI_THUNK_OWNERS_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -20,23 +19,23 @@ public:
     static Result<DeviceFd> open_control(const Library &library, int index);
 
     DeviceFd() = default;
-    explicit DeviceFd(Device device) noexcept : device_(device) {}
-    DeviceFd(DeviceFd &&other) noexcept : device_(other.detach()) {}
+    explicit DeviceFd(Device device) noexcept : m_device(device) {}
+    DeviceFd(DeviceFd &&other) noexcept : m_device(other.detach()) {}
     DeviceFd &operator=(DeviceFd &&other) noexcept;
     ~DeviceFd();
 
-    explicit operator bool() const noexcept { return static_cast<bool>(device_); }
-    const Device &get() const noexcept { return device_; }
-    const Device *operator->() const noexcept { return &device_; }
+    explicit operator bool() const noexcept { return static_cast<bool>(m_device); }
+    const Device &get() const noexcept { return m_device; }
+    const Device *operator->() const noexcept { return &m_device; }
 
     // Gives the descriptor up without closing it.
-    Device detach() noexcept { return std::exchange(device_, Device()); }
+    Device detach() noexcept { return std::exchange(m_device, Device()); }
 
     // As with Fd, the owner is empty afterwards either way.
     Result<void> close();
 
 private:
-    Device device_;
+    Device m_device;
 };
 
 // Owns a thing of a card that has a number and a call that gives it back. `Kind` names that call.
@@ -46,13 +45,13 @@ public:
     using Number = typename Kind::Number;
 
     Owned() = default;
-    Owned(Device device, Number number) noexcept : device_(device), number_(number) {}
-    Owned(Owned &&other) noexcept : device_(other.device_), number_(other.detach()) {}
+    Owned(Device device, Number number) noexcept : m_device(device), m_number(number) {}
+    Owned(Owned &&other) noexcept : m_device(other.m_device), m_number(other.detach()) {}
     Owned &operator=(Owned &&other) noexcept {
         if (this != &other) {
             release_or_report([this] { return release(); });
-            device_ = other.device_;
-            number_ = other.detach();
+            m_device = other.m_device;
+            m_number = other.detach();
         }
         return *this;
     }
@@ -60,29 +59,29 @@ public:
         release_or_report([this] { return release(); });
     }
 
-    explicit operator bool() const noexcept { return static_cast<bool>(device_); }
-    Number get() const noexcept { return number_; }
-    const Device &device() const noexcept { return device_; }
+    explicit operator bool() const noexcept { return static_cast<bool>(m_device); }
+    Number get() const noexcept { return m_number; }
+    const Device &device() const noexcept { return m_device; }
 
     // Gives the number up without releasing it.
     Number detach() noexcept {
-        device_ = Device();
-        return std::exchange(number_, Number());
+        m_device = Device();
+        return std::exchange(m_number, Number());
     }
 
     // Releasing what is still in use fails, and then the owner still owns it: try again later.
     Result<void> release() {
-        if (!device_)
+        if (!m_device)
             return {};
-        Result<void> released = Kind::release(device_, number_);
+        Result<void> released = Kind::release(m_device, m_number);
         if (released)
             detach();
         return released;
     }
 
 private:
-    Device device_;
-    Number number_ = Number();
+    Device m_device;
+    Number m_number = Number();
 };
 
 struct AllocationKind {
@@ -120,5 +119,3 @@ Result<CommandBuffer> make_mapped_command_buffer(const Device &device, std::uint
 Result<Notifier> make_notifier(const Device &device);
 
 } // namespace gaudi::thunk
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_REASONS_H
-#define UCX_GAUDI_THUNK_REASONS_H
+#pragma once
 
 #include <string_view>
 
@@ -10,5 +9,3 @@ namespace gaudi::thunk {
 const char *known_reason(std::string_view call, int code) noexcept;
 
 } // namespace gaudi::thunk
-
-#endif

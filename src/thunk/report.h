@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_THUNK_REPORT_H
-#define UCX_GAUDI_THUNK_REPORT_H
+#pragma once
 
 #include "error.h"
 
@@ -25,5 +24,3 @@ void release_or_report(Release &&release) noexcept {
 }
 
 } // namespace gaudi::thunk
-
-#endif

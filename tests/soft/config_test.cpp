@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What users write into SOFTGAUDI_*: understood, or refused with a sentence that names the variable and the word.
+#include "config.h"
+
+#include "soft.h"
+
+#include <gmock/gmock.h>
+
+using namespace softgaudi;
+using testing::AllOf;
+using testing::HasSubstr;
+
+namespace {
+
+using Action = FaultRule::Action;
+using Mode = Pace::Mode;
+
+TEST(ParsePace, nothing_is_as_fast_as_the_machine) {
+    const auto pace = parse_pace("");
+    ASSERT_TRUE(pace);
+    EXPECT_EQ(pace->mode, Mode::unpaced);
+    EXPECT_FALSE(pace->timed());
+}
+
+TEST(ParsePace, null_is_a_mode_without_figures) {
+    ASSERT_TRUE(parse_pace("null"));
+    EXPECT_EQ(parse_pace("null")->mode, Mode::null);
+    EXPECT_FALSE(parse_pace("null")->timed());
+    EXPECT_FALSE(parse_pace("null,down:3"));
+}
+
+TEST(ParsePace, figures_are_gigabytes_per_second_and_microseconds) {
+    const auto pace = parse_pace("down:25,up:20,card:500,submit:1.5,map:40");
+    ASSERT_TRUE(pace);
+    EXPECT_EQ(pace->mode, Mode::real);
+    EXPECT_DOUBLE_EQ(pace->down_ns_per_byte, 1.0 / 25);
+    EXPECT_DOUBLE_EQ(pace->up_ns_per_byte, 1.0 / 20);
+    EXPECT_DOUBLE_EQ(pace->card_ns_per_byte, 1.0 / 500);
+    EXPECT_EQ(pace->submit_ns, 1500u);
+    EXPECT_EQ(pace->map_ns, 40000u);
+}
+
+TEST(ParsePace, figures_not_given_take_no_time) {
+    const auto pace = parse_pace("up:2");
+    ASSERT_TRUE(pace);
+    EXPECT_EQ(pace->down_ns_per_byte, 0);
+    EXPECT_EQ(pace->submit_ns, 0u);
+}
+
+TEST(ParsePace, a_prefix_makes_the_clock_virtual) {
+    const auto pace = parse_pace("virtual:down:4");
+    ASSERT_TRUE(pace);
+    EXPECT_EQ(pace->mode, Mode::virtual_clock);
+    EXPECT_DOUBLE_EQ(pace->down_ns_per_byte, 0.25);
+    EXPECT_EQ(parse_pace("virtual:")->mode, Mode::virtual_clock);
+}
+
+TEST(ParsePace, what_is_wrong_is_quoted) {
+    for (const char *bad : {"down", "down:", "down:fast", "down:0", "up:-1", "card:inf", "submit:nan", "submit:-2",
+                            "down:1x", "down:1:2"}) {
+        const auto pace = parse_pace(bad);
+        ASSERT_FALSE(pace) << bad;
+        EXPECT_THAT(pace.error(), AllOf(HasSubstr("SOFTGAUDI_PACE"), HasSubstr(bad)));
+    }
+    EXPECT_THAT(parse_pace("up:1,sideways:3").error(), HasSubstr("'sideways'"));
+    EXPECT_THAT(parse_pace("virtual:up:zero").error(), HasSubstr("'up:zero'"));
+    EXPECT_FALSE(parse_pace("virtual"));
+}
+
+TEST(ParsePace, costs_too_large_for_the_clock_are_refused) {
+    EXPECT_FALSE(parse_pace("submit:1e30"));
+    EXPECT_FALSE(parse_pace("map:1e30"));
+    EXPECT_FALSE(parse_pace("down:1e-300"));
+}
+
+TEST(ParseFaults, nothing_is_no_rule) {
+    ASSERT_TRUE(parse_faults(""));
+    EXPECT_TRUE(parse_faults("")->empty());
+    EXPECT_TRUE(parse_faults(";;")->empty());
+}
+
+TEST(ParseFaults, a_rule_without_a_number_is_for_every_call) {
+    const auto rules = parse_faults("device_memory_alloc=ENOMEM");
+    ASSERT_TRUE(rules);
+    ASSERT_EQ(rules->size(), 1u);
+    const FaultRule &rule = rules->front();
+    EXPECT_EQ(rule.function, "device_memory_alloc");
+    EXPECT_FALSE(rule.card);
+    EXPECT_EQ(rule.first, 1u);
+    EXPECT_TRUE(rule.onwards);
+    EXPECT_EQ(rule.action, Action::fail);
+    EXPECT_EQ(rule.error, ENOMEM);
+}
+
+TEST(ParseFaults, card_number_and_onwards) {
+    const auto rules = parse_faults("hlthunk_open@3#2=EIO;wait_for_cs@7#5+=delay:250");
+    ASSERT_TRUE(rules);
+    ASSERT_EQ(rules->size(), 2u);
+    EXPECT_EQ(rules->at(0).function, "open");
+    EXPECT_EQ(rules->at(0).card, 3u);
+    EXPECT_EQ(rules->at(0).first, 2u);
+    EXPECT_FALSE(rules->at(0).onwards);
+    EXPECT_EQ(rules->at(1).card, 7u);
+    EXPECT_EQ(rules->at(1).first, 5u);
+    EXPECT_TRUE(rules->at(1).onwards);
+    EXPECT_EQ(rules->at(1).action, Action::delay);
+    EXPECT_EQ(rules->at(1).delay_us, 250u);
+}
+
+TEST(ParseFaults, actions_have_names_and_errors_may_be_numbers) {
+    EXPECT_EQ(parse_faults("command_submission=hang")->front().action, Action::hang);
+    EXPECT_EQ(parse_faults("*=reset")->front().action, Action::reset);
+    EXPECT_EQ(parse_faults("open=lose")->front().action, Action::lose);
+    EXPECT_EQ(parse_faults("open=5")->front().error, EIO);
+    EXPECT_EQ(parse_faults("open=EHWPOISON")->front().error, EHWPOISON);
+}
+
+TEST(ParseFaults, what_is_wrong_is_quoted) {
+    for (const char *bad : {"open", "=EIO", "open=", "open=BROKEN", "open=-5", "open=0", "open#0=EIO", "open#=EIO",
+                            "open#x=EIO", "open@8=EIO", "open@=EIO", "open@a=EIO", "open=delay", "open=delay:",
+                            "open=delay:-1", "open#+=EIO", "@1=EIO"}) {
+        const auto rules = parse_faults(bad);
+        ASSERT_FALSE(rules) << bad;
+        EXPECT_THAT(rules.error(), AllOf(HasSubstr("SOFTGAUDI_FAULTS"), HasSubstr(bad)));
+    }
+    EXPECT_THAT(parse_faults("open=EIO;close=WRONG").error(), HasSubstr("'close=WRONG'"));
+}
+
+TEST(ParseQuirks, knows_its_two) {
+    EXPECT_FALSE(parse_quirks("")->mainline);
+    EXPECT_FALSE(parse_quirks("")->posted);
+    EXPECT_TRUE(parse_quirks("mainline")->mainline);
+    EXPECT_FALSE(parse_quirks("mainline")->posted);
+    EXPECT_TRUE(parse_quirks("posted,mainline")->mainline);
+    EXPECT_TRUE(parse_quirks("posted,mainline")->posted);
+}
+
+TEST(ParseQuirks, what_is_wrong_is_quoted) {
+    const auto quirks = parse_quirks("posted,strange");
+    ASSERT_FALSE(quirks);
+    EXPECT_THAT(quirks.error(), AllOf(HasSubstr("SOFTGAUDI_QUIRKS"), HasSubstr("'strange'")));
+}
+
+class ReadConfig : public soft::SoftTest {
+protected:
+    static void refused(const char *variable, const std::string &value) {
+        soft::set(variable, value);
+        const auto config = read_config();
+        ASSERT_FALSE(config) << variable << '=' << value;
+        EXPECT_THAT(config.error(), AllOf(HasSubstr(variable), HasSubstr(value)));
+        EXPECT_EQ(config.error().find('\n'), std::string::npos) << "one sentence";
+    }
+};
+
+TEST_F(ReadConfig, the_default_is_a_server_of_eight_gaudi2) {
+    const auto config = read_config();
+    ASSERT_TRUE(config) << config.error();
+    EXPECT_EQ(config->model, &gaudi2());
+    EXPECT_EQ(config->cards, 8u);
+    EXPECT_EQ(config->dir, dir());
+    EXPECT_EQ(config->pace.mode, Mode::unpaced);
+    EXPECT_TRUE(config->faults.empty());
+}
+
+TEST_F(ReadConfig, every_variable_is_read) {
+    soft::set("SOFTGAUDI_MODEL", "gaudi3");
+    soft::set("SOFTGAUDI_CARDS", "2");
+    soft::set("SOFTGAUDI_QUIRKS", "posted");
+    soft::set("SOFTGAUDI_PACE", "null");
+    soft::set("SOFTGAUDI_FAULTS", "open=EIO");
+    const auto config = read_config();
+    ASSERT_TRUE(config) << config.error();
+    EXPECT_EQ(config->model, &gaudi3());
+    EXPECT_EQ(config->cards, 2u);
+    EXPECT_TRUE(config->quirks.posted);
+    EXPECT_EQ(config->pace.mode, Mode::null);
+    EXPECT_EQ(config->faults.size(), 1u);
+}
+
+TEST_F(ReadConfig, an_unknown_model_is_refused) {
+    refused("SOFTGAUDI_MODEL", "gaudi9");
+}
+
+TEST_F(ReadConfig, a_number_of_cards_that_no_server_has_is_refused) {
+    for (const char *cards : {"9", "-1", "two", "4 ", "0x2", "99999999999999999999"})
+        refused("SOFTGAUDI_CARDS", cards);
+}
+
+TEST_F(ReadConfig, a_server_without_cards_is_allowed) {
+    soft::set("SOFTGAUDI_CARDS", "0");
+    ASSERT_TRUE(read_config());
+    EXPECT_EQ(read_config()->cards, 0u);
+}
+
+TEST_F(ReadConfig, errors_of_the_other_variables_are_passed_on) {
+    refused("SOFTGAUDI_PACE", "down:none");
+    unsetenv("SOFTGAUDI_PACE");
+    refused("SOFTGAUDI_FAULTS", "open=NOTHING");
+    unsetenv("SOFTGAUDI_FAULTS");
+    refused("SOFTGAUDI_QUIRKS", "wet");
+}
+
+TEST_F(ReadConfig, a_directory_that_does_not_hold_its_bytes_in_memory_is_refused) {
+    refused("SOFTGAUDI_DIR", "/proc/self");
+}
+
+TEST_F(ReadConfig, a_directory_that_cannot_be_made_is_refused) {
+    refused("SOFTGAUDI_DIR", dir() + "/missing/deeper");
+}
+
+TEST_F(ReadConfig, a_file_is_not_a_directory) {
+    const std::string file = dir() + "/file";
+    close(open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    refused("SOFTGAUDI_DIR", file);
+}
+
+TEST_F(ReadConfig, a_directory_is_made_for_this_user_alone) {
+    const std::string made = dir() + "/made";
+    soft::set("SOFTGAUDI_DIR", made);
+    ASSERT_TRUE(read_config());
+    EXPECT_EQ(std::filesystem::status(made).permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(ReadConfig, the_default_directory_is_private_and_in_memory) {
+    unsetenv("SOFTGAUDI_DIR");
+    soft::set("XDG_RUNTIME_DIR", dir());
+    const auto config = read_config();
+    ASSERT_TRUE(config) << config.error();
+    EXPECT_EQ(config->dir, dir() + "/softgaudi");
+    EXPECT_EQ(std::filesystem::status(config->dir).permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(ReadConfig, a_default_directory_open_to_others_is_refused) {
+    unsetenv("SOFTGAUDI_DIR");
+    soft::set("XDG_RUNTIME_DIR", dir());
+    std::filesystem::create_directory(dir() + "/softgaudi");
+    std::filesystem::permissions(dir() + "/softgaudi", std::filesystem::perms::all);
+    const auto config = read_config();
+    ASSERT_FALSE(config);
+    EXPECT_THAT(config.error(), AllOf(HasSubstr(dir() + "/softgaudi"), HasSubstr("private")));
+}
+
+} // namespace

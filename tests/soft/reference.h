@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card as simple as it can be told: what a long random sequence of calls must come to.
+#pragma once
+
+#include "soft.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace soft {
+
+/// Memory that is zero until written.
+class Shadow {
+public:
+    std::vector<unsigned char> read(uint64_t offset, size_t size) const {
+        std::vector<unsigned char> bytes(size, 0);
+        for (size_t i = 0; i < size; ++i)
+            if (const auto page = m_pages.find((offset + i) / kBytes); page != m_pages.end())
+                bytes[i] = page->second[(offset + i) % kBytes];
+        return bytes;
+    }
+    void write(uint64_t offset, const std::vector<unsigned char> &bytes) {
+        for (size_t i = 0; i < bytes.size(); ++i)
+            m_pages[(offset + i) / kBytes][(offset + i) % kBytes] = bytes[i];
+    }
+
+private:
+    static constexpr uint64_t kBytes = 4096;
+    std::unordered_map<uint64_t, std::array<unsigned char, kBytes>> m_pages;
+};
+
+struct Reference {
+    struct Allocation {
+        uint64_t size = 0; // whole pages
+        unsigned mappings = 0;
+        Shadow bytes;
+    };
+    struct Mapping {
+        uint64_t begin = 0, end = 0; // whole pages
+        uint64_t size = 0;           // from the address on, as the program asked
+        uint64_t handle = 0;         // of device memory, else 0
+        uint64_t offset = 0;         // in host memory
+        unsigned exports = 0;
+    };
+    struct Export {
+        int fd = -1;
+        uint64_t address = 0;
+    };
+
+    std::map<uint64_t, Allocation> allocations;
+    std::map<uint64_t, Mapping> mappings; // by the address that was returned
+    std::vector<Export> exports;
+    Shadow sram, host;
+    uint64_t used = 0;
+
+    bool is_free(uint64_t begin, uint64_t end) const {
+        return std::none_of(mappings.begin(), mappings.end(), [&](const auto &entry) {
+            return entry.second.begin < end && begin < entry.second.end;
+        });
+    }
+};
+
+} // namespace soft
