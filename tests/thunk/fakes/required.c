@@ -36,7 +36,7 @@ int hlthunk_get_hw_ip_info(int fd, struct hlthunk_hw_ip_info *info) {
     return 0;
 }
 
-enum hl_device_status hlthunk_get_device_status_info(int fd) {
+int hlthunk_get_device_status_info(int fd) {
     ENTER("get_device_status_info", enum hl_device_status, ARGUMENT(fd));
     return HL_DEVICE_STATUS_OPERATIONAL;
 }
