@@ -55,6 +55,27 @@ function(ucx_gaudi_command_test)
     )
 endfunction()
 
+# ucx_gaudi_preload_env(<out>): what the environment of a test must hold, as a list for its ENV, when it runs programs
+# of other people that load our libraries. A sanitizer must be in a program from its start, and theirs are not built
+# with one; without sanitizers it is empty.
+function(ucx_gaudi_preload_env out)
+    set(${out} "" PARENT_SCOPE)
+    if(NOT UCX_GAUDI_SANITIZE)
+        return()
+    endif()
+    set(names_address libasan.so libubsan.so)
+    set(names_thread libtsan.so)
+    set(files "")
+    foreach(name IN LISTS names_${UCX_GAUDI_SANITIZE})
+        execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${name} OUTPUT_VARIABLE file
+                        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+        list(APPEND files "${file}")
+    endforeach()
+    list(JOIN files ":" files)
+    set(environment "LD_PRELOAD=${files}")
+    set(${out} "${environment}" PARENT_SCOPE)
+endfunction()
+
 # A misspelt keyword would otherwise vanish into the argument before it.
 macro(ucx_gaudi_check_test_arguments)
     foreach(required IN ITEMS ${ARGN})

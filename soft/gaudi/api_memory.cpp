@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exported functions: memory and command buffers.
 #include "call.h"
+#include "host_memory.h"
 
 #include <fcntl.h>
 
@@ -21,11 +22,16 @@ void pay_for_map(Card &card) {
 uint64_t map_host(const Call &call, void *host, uint64_t hint, uint64_t size, uint32_t flags) {
     if (!call)
         return none(call.error());
+    const auto pointer = reinterpret_cast<uint64_t>(host);
+    // Without the lock: with many threads in the program this takes longer than the queues can wait.
+    const bool wraps = pointer + size < pointer || pointer + size + kHostPage < pointer; // refused below, as is 0
+    if (size != 0 && !wraps && !can_pin(pointer, size))
+        return none(EFAULT);
     uint64_t address = 0;
     {
         const CardLock lock(call.card());
-        if (const int error = call.card().map_host(reinterpret_cast<uint64_t>(host), size, hint,
-                                                   (flags & HL_MEM_FORCE_HINT) != 0, address))
+        if (const int error =
+                call.card().map_host(pointer, size, hint, (flags & HL_MEM_FORCE_HINT) != 0, address))
             return none(error);
     }
     pay_for_map(call.card());

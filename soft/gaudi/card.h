@@ -105,6 +105,7 @@ public:
     int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle);
     int free(uint64_t handle);
     int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address);
+    /// Of memory that can_pin.
     int map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address);
     int unmap(uint64_t address);
     int export_dmabuf(uint64_t address, uint64_t size, uint64_t offset);

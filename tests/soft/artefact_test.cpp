@@ -8,8 +8,8 @@
 #include <elf.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,8 +20,8 @@ namespace {
 class Elf {
 public:
     explicit Elf(const char *path) {
-        std::ifstream file(path, std::ios::binary);
-        m_bytes.assign(std::istreambuf_iterator<char>(file), {});
+        m_bytes.resize(std::filesystem::file_size(path));
+        std::ifstream(path, std::ios::binary).read(m_bytes.data(), static_cast<std::streamsize>(m_bytes.size()));
         const auto header = at<Elf64_Ehdr>(0);
         for (unsigned i = 0; i < header.e_shnum; ++i)
             m_sections.push_back(at<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr)));

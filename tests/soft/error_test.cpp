@@ -269,9 +269,9 @@ TEST_F(Error, host_memory_without_access_is_a_page_fault) {
 }
 
 TEST_F(Error, host_memory_may_vanish_while_the_card_works_on_it) {
-    constexpr uint64_t kSize = 16 * kMiB;
+    constexpr uint64_t kSize = 4 * kMiB;
     constexpr uint32_t kPiece = 32 * 1024;
-    for (unsigned round = 0; round < 40; ++round) {
+    for (unsigned round = 0; round < 20; ++round) {
         Card card;
         void *memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         ASSERT_NE(memory, MAP_FAILED);
@@ -560,13 +560,13 @@ TEST_F(Error, page_faults_come_with_the_mappings_of_the_moment) {
 // ---- closing
 
 TEST_F(Error, close_with_work_in_flight_stops_it_for_good) {
-    constexpr uint32_t kSize = 8 * kMiB;
+    constexpr uint32_t kSize = kMiB;
     std::vector<unsigned char> target(kSize);
     {
         Card card;
         const uint64_t device = card.memory(), to = card.map(target);
         Packets packets;
-        for (int i = 0; i < 500; ++i)
+        for (int i = 0; i < 5000; ++i)
             packets.copy(device, to, kSize).message(to, 1);
         card.submit(kUp, packets);
         card.submit(kDown, Packets().fence());

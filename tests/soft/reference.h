@@ -15,14 +15,22 @@ class Shadow {
 public:
     std::vector<unsigned char> read(uint64_t offset, size_t size) const {
         std::vector<unsigned char> bytes(size, 0);
-        for (size_t i = 0; i < size; ++i)
-            if (const auto page = m_pages.find((offset + i) / kBytes); page != m_pages.end())
-                bytes[i] = page->second[(offset + i) % kBytes];
+        for (size_t done = 0; done < size;) {
+            const uint64_t inside = (offset + done) % kBytes;
+            const size_t piece = std::min<uint64_t>(size - done, kBytes - inside);
+            if (const auto page = m_pages.find((offset + done) / kBytes); page != m_pages.end())
+                std::memcpy(bytes.data() + done, page->second.data() + inside, piece);
+            done += piece;
+        }
         return bytes;
     }
     void write(uint64_t offset, const std::vector<unsigned char> &bytes) {
-        for (size_t i = 0; i < bytes.size(); ++i)
-            m_pages[(offset + i) / kBytes][(offset + i) % kBytes] = bytes[i];
+        for (size_t done = 0; done < bytes.size();) {
+            const uint64_t inside = (offset + done) % kBytes;
+            const size_t piece = std::min<uint64_t>(bytes.size() - done, kBytes - inside);
+            std::memcpy(m_pages[(offset + done) / kBytes].data() + inside, bytes.data() + done, piece);
+            done += piece;
+        }
     }
 
 private:

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "holders.h"
+
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+namespace gaudi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The node that programs open, by the name of the one that only informs: /dev/accel/accel_controlD3 belongs to
+/// /dev/accel/accel3, /dev/hl_controlD3 to /dev/hl3, and a control without a number to an accel without one.
+fs::path compute_node(const fs::path &control) {
+    constexpr std::string_view kMark = "_controlD";
+    std::string name = control.filename().string();
+    if (const std::size_t mark = name.find(kMark); mark != std::string::npos)
+        name.erase(mark, kMark.size());
+    else
+        name = "accel";
+    return control.parent_path() / name;
+}
+
+std::optional<pid_t> process(const fs::path &entry) {
+    const std::string name = entry.filename().string();
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    return error == std::errc() && end == name.data() + name.size() ? std::optional(pid) : std::nullopt;
+}
+
+std::string first_line(const fs::path &path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+bool has_lock(const fs::path &fdinfo) {
+    std::ifstream file(fdinfo);
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("lock:"))
+            return true;
+    }
+    return false;
+}
+
+bool same_file(const struct stat &a, const struct stat &b) {
+    if (S_ISCHR(a.st_mode) || S_ISCHR(b.st_mode)) // the same device may have nodes in several containers
+        return S_ISCHR(a.st_mode) && S_ISCHR(b.st_mode) && a.st_rdev == b.st_rdev;
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool holds(const fs::path &process, const fs::path &node, const struct stat &wanted) {
+    std::error_code error;
+    for (fs::directory_iterator at(process / "fd", error), end; !error && at != end; at.increment(error)) {
+        std::error_code gone;
+        // By name first: a stat of everybody's files could hang on a dead network.
+        const fs::path target = fs::read_symlink(at->path(), gone);
+        struct stat info {};
+        if (gone || target.filename() != node.filename() || ::stat(at->path().c_str(), &info) != 0 ||
+            !same_file(info, wanted))
+            continue;
+        // To open a node of the driver is to hold it; an ordinary file in its place is held by whoever locked it.
+        if (S_ISCHR(info.st_mode) || has_lock(process / "fdinfo" / at->path().filename()))
+            return true;
+    }
+    return false;
+}
+
+} // namespace
+
+std::vector<Holder> holders(const thunk::Device &control) {
+    std::vector<Holder> found;
+    std::error_code error;
+    const fs::path node = compute_node(fs::read_symlink(fmt::format("/proc/self/fd/{}", control.fd()), error));
+    struct stat wanted {};
+    if (error || ::stat(node.c_str(), &wanted) != 0)
+        return found;
+    for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+        const auto pid = process(at->path());
+        if (pid && holds(at->path(), node, wanted))
+            found.push_back({*pid, first_line(at->path() / "comm")});
+    }
+    return found;
+}
+
+} // namespace gaudi::cli

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who has a card open. The driver says only that somebody has.
+#pragma once
+
+#include "thunk/device.h"
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace gaudi::cli {
+
+struct Holder {
+    pid_t pid = 0;
+    std::string command;
+};
+
+/// The processes that have the card of this control descriptor open, as far as this user may look.
+std::vector<Holder> holders(const thunk::Device &control);
+
+} // namespace gaudi::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "info.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace gaudi::cli {
+
+int info(bool json) {
+    const auto report = make_report();
+    if (!report) {
+        fmt::print(stderr, "ucx_gaudi: {}\n", report.error());
+        return 1;
+    }
+    const std::string text = json ? as_json(*report) : as_text(*report);
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+        fmt::print(stderr, "ucx_gaudi: cannot write: {}\n", std::strerror(errno));
+        return 1;
+    }
+    return 0;
+}
+
+} // namespace gaudi::cli

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "info.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace gaudi::cli {
+namespace {
+
+constexpr std::size_t kColumns = 8;
+using Row = std::array<std::string, kColumns>;
+
+class Text {
+public:
+    /// A further value of the same thing has no key.
+    void line(std::string_view key, std::string_view value) {
+        const std::string label = key.empty() ? "" : fmt::format("{}:", key);
+        fmt::format_to(std::back_inserter(m_text), "{:<17}{}\n", label, value);
+    }
+    void table(const std::vector<Row> &rows) {
+        std::array<std::size_t, kColumns> widths{};
+        for (const Row &row : rows)
+            for (std::size_t i = 0; i < kColumns; ++i)
+                widths[i] = std::max(widths[i], row[i].size());
+        for (const Row &row : rows) {
+            for (std::size_t i = 0; i + 1 < kColumns; ++i)
+                fmt::format_to(std::back_inserter(m_text), "{:<{}}  ", row[i], widths[i]);
+            fmt::format_to(std::back_inserter(m_text), "{}\n", row.back());
+        }
+    }
+    std::string take() { return std::move(m_text); }
+
+private:
+    std::string m_text;
+};
+
+std::string mebibytes(std::uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
+
+std::string holder_text(const CardReport &card) {
+    if (!card.in_use)
+        return "-";
+    if (card.holders.empty())
+        return "another process";
+    std::vector<std::string> all;
+    for (const Holder &holder : card.holders)
+        all.push_back(fmt::format("pid {} ({})", holder.pid, holder.command));
+    return fmt::format("{}", fmt::join(all, ", "));
+}
+
+Row row(const CardReport &card) {
+    return {std::to_string(card.index),
+            std::to_string(card.module_id),
+            card.bus_id,
+            card.card_name.empty() ? card.model : fmt::format("{} ({})", card.model, card.card_name),
+            mebibytes(card.memory_total),
+            card.memory_free ? mebibytes(*card.memory_free) : "unknown",
+            card.state,
+            holder_text(card)};
+}
+
+std::string library_text(const std::optional<LibraryReport> &library) {
+    if (!library)
+        return "not found";
+    return fmt::format("{}, version {}", library->path, library->version);
+}
+
+std::string ucx_text(const UcxReport &ucx) {
+    const std::string_view remark = ucx.version.empty() ? "does not load"
+                                    : ucx.supported     ? ""
+                                                        : ", too old: 1.22 is needed";
+    return fmt::format("{}{}, {} ({})", ucx.version, remark, ucx.libucs, ucx.source);
+}
+
+std::string plugin_path_text(const Report &report) {
+    return report.in_plugin_path ? "contains the module directory"
+                                 : "does not contain the module directory: UCX programs will not use the cards";
+}
+
+} // namespace
+
+std::string as_text(const Report &report) {
+    Text out;
+    out.line("libhl-thunk", library_text(report.library));
+    if (report.library && report.library->software)
+        out.line("", "SOFTWARE: these cards are softgaudi's, there is no hardware behind them");
+    if (report.ucx.empty())
+        out.line("UCX", "not found");
+    for (std::size_t i = 0; i < report.ucx.size(); ++i)
+        out.line(i == 0 ? "UCX" : "", ucx_text(report.ucx[i]));
+    out.line("modules", report.module_directory.empty() ? "not found" : report.module_directory);
+    for (const std::string &file : report.module_files)
+        out.line("", file);
+    out.line("UCX_PLUGIN_PATH", plugin_path_text(report));
+    if (report.cards.empty()) {
+        out.line("cards", "no card");
+        return out.take();
+    }
+    out.line("cards", fmt::format("{}\n", report.cards.size()));
+    std::vector<Row> rows = {{"index", "module", "bus id", "model", "memory", "free", "state", "holder"}};
+    for (const CardReport &card : report.cards)
+        rows.push_back(row(card));
+    out.table(rows);
+    return out.take();
+}
+
+} // namespace gaudi::cli

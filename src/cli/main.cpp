@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "info.h"
+#include "places.h"
+#include "run.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <memory>
+
+namespace gaudi::cli {
+namespace {
+
+constexpr int kUsage = 1; // CLI11 has a code of its own for each mistake; nobody asks for them
+
+/// CLI11's help, but for the line that matters.
+class Help : public CLI::Formatter {
+public:
+    Help() { column_width(24); }
+    std::string make_usage(const CLI::App *app, std::string) const override {
+        const std::string name = app->get_parent() ? fmt::format(" {}", app->get_name()) : " COMMAND";
+        return fmt::format("usage: ucx_gaudi{} [OPTIONS]{}\n", name, name == " run" ? " -- COMMAND [ARGS]" : "");
+    }
+};
+
+int print_plugin_path() {
+    const auto directory = module_directory();
+    if (!directory) {
+        fmt::print(stderr, "ucx_gaudi: {}\n", directory.error());
+        return 1;
+    }
+    fmt::print("{}\n", directory->string());
+    return 0;
+}
+
+/// One sentence, and where the rest is.
+int usage(const CLI::App &app, std::string text) {
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::string command = "ucx_gaudi";
+    for (const CLI::App *chosen : app.get_subcommands())
+        command = fmt::format("ucx_gaudi {}", chosen->get_name());
+    fmt::print(stderr, "ucx_gaudi: {}; {} --help shows what there is\n", text, command);
+    return kUsage;
+}
+
+bool known(const CLI::App &app, const std::string &command) {
+    const auto all = app.get_subcommands([](const CLI::App *) { return true; });
+    return std::any_of(all.begin(), all.end(), [&](const CLI::App *one) { return one->get_name() == command; });
+}
+
+CLI::App *add_run(CLI::App &app, RunOptions &options) {
+    CLI::App *run = app.add_subcommand("run", "Run a UCX program on the software Gaudi");
+    run->footer("The cards are gone when the command ends. What PACE, FAULTS and QUIRKS may be: docs/softgaudi.md.");
+    run->add_option("--cards", options.cards, "How many cards there are, 0 to 8 (default: 8)")
+        ->check(CLI::Range(0, 8))
+        ->option_text("N");
+    run->add_option("--model", options.model, "gaudi2 (default) or gaudi3")
+        ->check(CLI::IsMember({"gaudi2", "gaudi3"}))
+        ->option_text("MODEL");
+    run->add_option("--pace", options.pace, "How fast they are, as in down:25,up:25")->option_text("PACE");
+    run->add_option("--faults", options.faults, "What goes wrong, as in open@1#1=EAGAIN")->option_text("FAULTS");
+    run->add_option("--quirks", options.quirks, "mainline, posted or both")->option_text("QUIRKS");
+    run->add_option("--dir", options.directory, "Cards that several runs share, in this directory on tmpfs")
+        ->option_text("DIR");
+    run->add_option("--ucx", options.ucx, "The UCX to run on: rapids, nixl-1.22, nixl-1.23 or where one is installed")
+        ->option_text("NAME|DIR");
+    run->add_flag("-v,--verbose", options.verbose, "Say which variables are set, and the command");
+    return run;
+}
+
+int main_of(std::vector<std::string> words) {
+    RunOptions options;
+    bool json = false;
+    CLI::App app("Intel Gaudi support for stock UCX", "ucx_gaudi");
+    app.formatter(std::make_shared<Help>()); // commands added later take it over
+    app.set_version_flag("--version", "ucx_gaudi " UCX_GAUDI_VERSION);
+    app.require_subcommand(1);
+    const CLI::App *run_command = add_run(app, options);
+    CLI::App *info_command = app.add_subcommand("info", "Show the cards, libraries and modules of this machine");
+    info_command->add_flag("--json", json, "For programs");
+    const CLI::App *plugin_path = app.add_subcommand("plugin-path", "Print what belongs into UCX_PLUGIN_PATH");
+
+    app.footer("ucx_gaudi COMMAND --help says more."); // set here: commands would take it over
+    for (CLI::App *command : app.get_subcommands({}))
+        command->group("Commands");
+
+    // What follows belongs to another program: not a word of it is for us.
+    if (const auto cut = std::find(words.begin(), words.end(), "--"); cut != words.end()) {
+        options.command.assign(std::next(cut), words.end());
+        words.erase(cut, words.end());
+    }
+    if (words.empty() && options.command.empty()) {
+        fmt::print(stderr, "{}", app.help());
+        return kUsage;
+    }
+    if (!words.empty() && !words.front().starts_with('-') && !known(app, words.front()))
+        return usage(app, fmt::format("there is no command '{}'", words.front()));
+    std::reverse(words.begin(), words.end()); // as CLI11 wants them
+    try {
+        app.parse(std::move(words));
+    } catch (const CLI::RequiredError &) {
+        return usage(app, "a command is wanted");
+    } catch (const CLI::ParseError &error) {
+        return error.get_exit_code() == 0 ? app.exit(error) : usage(app, error.what());
+    }
+    if (*run_command) {
+        if (options.command.empty())
+            return usage(app, "run wants a command after --");
+        return run(options);
+    }
+    if (!options.command.empty())
+        return usage(app, "only run takes a command after --");
+    return *plugin_path ? print_plugin_path() : info(json);
+}
+
+} // namespace
+} // namespace gaudi::cli
+
+int main(int count, char **words) {
+    try {
+        return gaudi::cli::main_of({words + 1, words + count});
+    } catch (const std::exception &error) {
+        fmt::print(stderr, "ucx_gaudi: {}\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report.h"
+
+#include "gaudi/cards.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+
+namespace gaudi::cli {
+namespace {
+
+constexpr int kMinors = 256;
+
+/// Control descriptors by the bus id of their card. They are free: they open nothing.
+std::map<std::string, thunk::DeviceFd> controls(const thunk::Library &library) {
+    std::map<std::string, thunk::DeviceFd> found;
+    for (int minor = 0; minor < kMinors; ++minor) {
+        auto control = thunk::DeviceFd::open_control(library, minor);
+        if (!control)
+            continue;
+        if (auto bus_id = control->get().bus_id())
+            found.emplace(std::move(*bus_id), std::move(*control));
+    }
+    return found;
+}
+
+std::string generation(std::uint32_t device_id) {
+    switch (device_id) {
+    case HL_PCI_ID_GAUDI2:
+        return "gaudi2";
+    case HL_PCI_ID_GAUDI3:
+        return "gaudi3";
+    default:
+        return fmt::format("device {:#06x}", device_id);
+    }
+}
+
+std::string state_name(thunk::Status status) {
+    switch (status) {
+    case thunk::Status::Operational:
+        return "operational";
+    case thunk::Status::InReset:
+        return "in reset";
+    case thunk::Status::Malfunction:
+        return "malfunction";
+    case thunk::Status::NeedsReset:
+        return "needs reset";
+    case thunk::Status::InCreation:
+        return "in creation";
+    case thunk::Status::InResetAfterRelease:
+        return "in reset after release";
+    }
+    return fmt::format("state {}", static_cast<int>(status)); // a newer driver's
+}
+
+void ask(const thunk::Device &control, CardReport &report) {
+    if (const auto status = control.status())
+        report.state = state_name(*status);
+    else
+        report.state = fmt::format("unknown ({})", thunk::errno_name(status.error().code));
+    if (const auto usage = control.dram_usage())
+        report.memory_free = usage->dram_free_mem;
+    if (const auto stats = control.open_stats())
+        report.in_use = stats->is_compute_ctx_active != 0 || stats->compute_ctx_in_release != 0;
+    if (report.in_use)
+        report.holders = holders(control);
+}
+
+} // namespace
+
+OrSentence<std::vector<CardReport>> report_cards() {
+    const auto cards = Cards::get();
+    if (!cards)
+        return Sentence(cards.error().text);
+    std::vector<CardReport> found;
+    if ((*cards)->empty())
+        return found;
+    const auto control = controls((*cards)->library());
+    for (const auto &card : (*cards)->all()) {
+        const hlthunk_hw_ip_info &info = card->info();
+        CardReport report;
+        report.index = card->index();
+        report.module_id = card->module_id();
+        report.bus_id = card->bus_id();
+        report.model = generation(info.device_id);
+        const auto *name = reinterpret_cast<const char *>(info.card_name);
+        report.card_name.assign(name, ::strnlen(name, sizeof info.card_name));
+        report.memory_total = info.dram_size;
+        report.state = "gone"; // since we looked
+        if (const auto at = control.find(card->bus_id()); at != control.end())
+            ask(at->second.get(), report);
+        found.push_back(std::move(report));
+    }
+    return found;
+}
+
+} // namespace gaudi::cli

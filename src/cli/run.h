@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ucx_gaudi run: any UCX program on the software Gaudi.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gaudi::cli {
+
+struct RunOptions {
+    // Empty: not given. What they mean is docs/softgaudi.md's business.
+    std::string cards;
+    std::string model;
+    std::string pace;
+    std::string faults;
+    std::string quirks;
+    std::string directory;
+    std::string ucx;
+    bool verbose = false;
+    std::vector<std::string> command;
+};
+
+/// The exit code.
+int run(const RunOptions &options);
+
+} // namespace gaudi::cli

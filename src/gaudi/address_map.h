@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which device memory an address belongs to: the table of live mappings, and nothing else, decides. Looking up takes
+// nanoseconds, no lock and no system call, because UCX asks for every buffer it is given.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace gaudi {
+
+class Region;
+
+class AddressMap {
+public:
+    AddressMap();
+    ~AddressMap();
+    AddressMap(const AddressMap &) = delete;
+    AddressMap &operator=(const AddressMap &) = delete;
+
+    /// `region` must stay valid memory for ever after: a reader may hold it while it is removed.
+    void insert(std::uint64_t begin, std::uint64_t length, Region *region);
+    void remove(std::uint64_t begin);
+
+    /// The region that holds `address`, or null.
+    Region *find(std::uint64_t address) const;
+    std::uint32_t size() const { return m_count.load(std::memory_order_relaxed); }
+
+private:
+    struct Entry {
+        std::atomic<std::uint64_t> begin, end;
+        std::atomic<Region *> region;
+    };
+    struct Table {
+        std::uint32_t capacity;
+        Entry *entries;
+        Table *older; // left to its readers
+    };
+
+    void grow();
+    static void copy(Entry &to, const Entry &from);
+
+    std::mutex m_writers;
+    // Readers take a look and check that no writer was at work meanwhile; old tables are kept, so they read safely.
+    std::atomic<std::uint32_t> m_version{0};
+    std::atomic<Table *> m_table;
+    std::atomic<std::uint32_t> m_count{0};
+    std::atomic<std::uint64_t> m_lowest{UINT64_MAX}, m_highest{0}; // most addresses are host memory: out at once
+};
+
+} // namespace gaudi

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device memory of one card that belongs to us: driver blocks, each divided among allocations.
+#pragma once
+
+#include "region.h"
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace gaudi {
+
+class Arena {
+public:
+    explicit Arena(Card &card) : m_card(card) {}
+    Arena(const Arena &) = delete;
+    Arena &operator=(const Arena &) = delete;
+
+    struct Request {
+        std::uint64_t length = 0;
+        std::uint64_t alignment = 0;        // 0 or 1 is none
+        std::uint64_t fixed = 0;            // exactly there, or nowhere
+        std::uint64_t limit = UINT64_MAX;   // bytes of driver blocks that this card may hold
+    };
+    /// The address. Steady use costs no driver call: the last empty block is kept.
+    Result<std::uint64_t> allocate(const Request &request);
+    /// False when no allocation starts at `address`.
+    bool free(std::uint64_t address);
+
+    struct Usage {
+        std::uint64_t blocks = 0;
+        std::uint64_t block_bytes = 0;
+        std::uint64_t used_bytes = 0;
+        std::uint64_t lingering = 0; // given back, but still imported by somebody: the driver keeps them
+    };
+    Usage usage() const;
+
+private:
+    Result<Region *> add_block(std::uint64_t size, std::uint64_t hint, std::uint64_t limit);
+    Result<thunk::Mapping> map_apart(const thunk::Allocation &allocation, std::uint64_t size);
+    void give_back(std::size_t index);
+    void retry_lingering();
+    Region *recycled(std::uint64_t size);
+
+    struct Lingering {
+        std::uint64_t size;
+        thunk::Allocation allocation;
+        thunk::Mapping mapping;
+    };
+
+    Card &m_card;
+    mutable std::mutex m_mutex;
+    std::vector<Region *> m_blocks;
+    std::vector<Region *> m_idle; // without a mapping, to be used again
+    std::vector<Lingering> m_lingering;
+    std::uint64_t m_next_address = 0;
+};
+
+} // namespace gaudi

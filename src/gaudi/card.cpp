@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "card.h"
+
+#include "cards.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace gaudi {
+namespace {
+
+// The last user's reset takes seconds; much longer means that something else is wrong.
+constexpr auto kOpenLimit = std::chrono::seconds(15);
+constexpr auto kOpenPause = std::chrono::milliseconds(20);
+
+constexpr unsigned kExitLimitMs = 5000;
+
+/// A card that is closed with copies on their way is reset the hard way: wait for them, but not for ever.
+void wait_at_exit() {
+    static std::once_flag once;
+    static pid_t owner = 0;
+    std::call_once(once, [] {
+        owner = getpid();
+        std::atexit([] {
+            if (getpid() != owner) // a forked child has neither the copies nor the ring
+                return;
+            const auto cards = Cards::get();
+            if (!cards)
+                return;
+            for (const auto &card : (*cards)->all())
+                if (Copier *copier = card->copier_if_started())
+                    copier->drain(kExitLimitMs);
+        });
+    });
+}
+
+} // namespace
+
+Card::Card(Cards &cards, unsigned index, std::string bus_id, const hlthunk_hw_ip_info &info)
+    : m_cards(cards), m_index(index), m_bus_id(std::move(bus_id)), m_info(info), m_arena(*this) {}
+
+Result<thunk::Device> Card::open() {
+    if (m_opened.load(std::memory_order_acquire))
+        return m_device;
+    const std::lock_guard guard(m_mutex);
+    if (m_opened.load(std::memory_order_acquire))
+        return m_device;
+    auto device = open_now();
+    if (device) {
+        m_device = *device;
+        m_opened.store(true, std::memory_order_release);
+    }
+    return device;
+}
+
+Result<thunk::Device> Card::open_now() {
+    const auto limit = std::chrono::steady_clock::now() + kOpenLimit;
+    while (true) {
+        auto device = thunk::Device::open(m_cards.library(), m_bus_id);
+        if (device)
+            return device;
+        const int code = device.error().code;
+        if (code == EBUSY)
+            return tl::unexpected(thunk::make_error(
+                EBUSY, "hlthunk_open", m_bus_id,
+                fmt::format("card {} (module {}) is in use, and a card serves one user at a time", m_index,
+                            module_id())));
+        if (code != EAGAIN || std::chrono::steady_clock::now() >= limit)
+            return device;
+        std::this_thread::sleep_for(kOpenPause);
+    }
+}
+
+Result<Copier *> Card::copier() {
+    if (Copier *started = m_started.load(std::memory_order_acquire))
+        return started;
+    if (!can_copy())
+        return tl::unexpected(thunk::make_error(
+            ENOTSUP, "copy", m_bus_id, "this generation of cards takes no copies from outside its own framework"));
+    auto device = open();
+    if (!device)
+        return tl::unexpected(device.error());
+    const std::lock_guard guard(m_mutex);
+    if (!m_copier) {
+        auto made = Copier::start(*this, *device);
+        if (!made)
+            return tl::unexpected(made.error());
+        m_copier = std::move(*made);
+        wait_at_exit();
+        m_started.store(m_copier.get(), std::memory_order_release);
+    }
+    return m_copier.get();
+}
+
+} // namespace gaudi

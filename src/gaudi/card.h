@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One card of this machine. It is known from its control node alone; it is opened at the first allocation or copy that
+// needs it, once per process, and kept until exit, because closing a card resets it.
+#pragma once
+
+#include "arena.h"
+#include "copier.h"
+#include "thunk/owners.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace gaudi {
+
+class Cards;
+
+class Card {
+public:
+    Card(Cards &cards, unsigned index, std::string bus_id, const hlthunk_hw_ip_info &info);
+    Card(const Card &) = delete;
+    Card &operator=(const Card &) = delete;
+
+    Cards &cards() const { return m_cards; }
+    unsigned index() const { return m_index; } // in our order
+    const std::string &bus_id() const { return m_bus_id; }
+    std::uint32_t module_id() const { return m_info.module_id; }
+    const hlthunk_hw_ip_info &info() const { return m_info; }
+    std::uint64_t page_size() const { return m_info.device_mem_alloc_default_page_size; }
+    /// What is taken from the driver at once. Small pages are taken many at a time: each block costs a descriptor when
+    /// it is exported, and there are few of those.
+    std::uint64_t block_size() const {
+        constexpr std::uint64_t kEnough = 512ull << 20;
+        return page_size() >= kEnough ? page_size() : (kEnough + page_size() - 1) / page_size() * page_size();
+    }
+
+    /// Whether this generation takes copies by command submission; without that it has no copy path.
+    bool can_copy() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
+
+    /// Opens the card at the first call. A card that is being reset is waited for; one in use by others is not.
+    Result<thunk::Device> open();
+    bool is_open() const { return m_opened.load(std::memory_order_acquire); }
+
+    /// Whether the driver exports this card's memory: asked once, with the first block.
+    enum class Exports { unknown, yes, no };
+    Exports exports() const { return m_exports.load(std::memory_order_acquire); }
+    void set_exports(Exports exports) { m_exports.store(exports, std::memory_order_release); }
+
+    Arena &arena() { return m_arena; }
+    /// The engine that copies, started at the first call.
+    Result<Copier *> copier();
+    Copier *copier_if_started() const { return m_started.load(std::memory_order_acquire); }
+
+private:
+    Result<thunk::Device> open_now();
+
+    Cards &m_cards;
+    const unsigned m_index;
+    const std::string m_bus_id;
+    const hlthunk_hw_ip_info m_info;
+
+    std::mutex m_mutex;
+    std::atomic<bool> m_opened{false};
+    std::atomic<Exports> m_exports{Exports::unknown};
+    thunk::Device m_device; // closed by the kernel, when the process ends
+    Arena m_arena;
+    std::unique_ptr<Copier> m_copier;
+    std::atomic<Copier *> m_started{nullptr};
+};
+
+} // namespace gaudi

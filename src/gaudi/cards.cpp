@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cards.h"
+
+#include "mapping_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+
+namespace gaudi {
+namespace {
+
+constexpr int kMinors = 256;
+
+Error error(int code, std::string sentence) {
+    return {code, "discover", std::move(sentence)};
+}
+
+struct Seen {
+    std::string bus_id;
+    hlthunk_hw_ip_info info;
+};
+
+std::vector<Seen> look(const thunk::Library &library) {
+    std::vector<Seen> seen;
+    for (int minor = 0; minor < kMinors; ++minor) {
+        const auto control = thunk::DeviceFd::open_control(library, minor);
+        if (!control)
+            continue;
+        auto bus_id = control->get().bus_id();
+        const auto info = control->get().hw_ip();
+        if (bus_id && info)
+            seen.push_back({std::move(*bus_id), *info});
+    }
+    return seen;
+}
+
+std::string variable(const char *name) {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+}
+
+} // namespace
+
+Result<Cards *> Cards::get() {
+    // Kept for the life of the process: UCX calls in from its last destructors.
+    static std::mutex mutex;
+    static Cards *only = nullptr;
+    static Error *failure = nullptr;
+    const std::lock_guard guard(mutex);
+    if (only)
+        return only;
+    if (failure)
+        return tl::unexpected(*failure);
+    std::unique_ptr<Cards> cards(new Cards);
+    if (auto done = cards->discover(); !done) {
+        failure = new Error(done.error());
+        return tl::unexpected(*failure);
+    }
+    only = cards.release();
+    return only;
+}
+
+Result<void> Cards::discover() {
+    auto library = thunk::Library::find();
+    if (!library) {
+        // Named but not there is a mistake; simply not installed is a machine without cards.
+        if (std::getenv("GAUDI_THUNK"))
+            return tl::unexpected(library.error());
+        return {};
+    }
+    m_library = *library;
+    std::vector<Seen> seen = look(*m_library);
+    std::sort(seen.begin(), seen.end(),
+              [](const Seen &a, const Seen &b) { return a.info.module_id < b.info.module_id; });
+
+    if (const std::string table = variable("GAUDI_MAPPING_TABLE"); !table.empty()) {
+        const auto entries = parse_mapping_table(table);
+        if (!entries)
+            return tl::unexpected(error(EINVAL, entries.error()));
+        std::vector<Seen> chosen;
+        for (const MappingEntry &entry : *entries) {
+            const auto card = std::find_if(seen.begin(), seen.end(),
+                                           [&](const Seen &known) { return known.bus_id == entry.bus_id; });
+            if (card == seen.end())
+                return tl::unexpected(error(ENODEV, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no "
+                                                                "card at {}",
+                                                                entry.index, entry.bus_id)));
+            if (card->info.module_id != entry.module_id)
+                return tl::unexpected(
+                    error(EINVAL, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: the card at {} is module {}, "
+                                              "not {}",
+                                              entry.index, entry.bus_id, card->info.module_id, entry.module_id)));
+            chosen.push_back(*card);
+        }
+        seen = std::move(chosen);
+    }
+    if (const std::string visible = variable("HABANA_VISIBLE_MODULES"); !visible.empty() && visible != "all") {
+        const auto modules = parse_visible_modules(visible);
+        if (!modules)
+            return tl::unexpected(error(EINVAL, modules.error()));
+        std::erase_if(seen, [&](const Seen &card) {
+            return std::find(modules->begin(), modules->end(), card.info.module_id) == modules->end();
+        });
+    }
+    for (Seen &card : seen)
+        m_cards.push_back(
+            std::make_unique<Card>(*this, static_cast<unsigned>(m_cards.size()), std::move(card.bus_id), card.info));
+    return {};
+}
+
+Card *Cards::by_bus_id(const std::string &bus_id) const {
+    for (const auto &card : m_cards)
+        if (card->bus_id() == bus_id)
+            return card.get();
+    return nullptr;
+}
+
+Result<Card *> Cards::named(const std::string &name) const {
+    if (Card *card = by_bus_id(name))
+        return card;
+    std::string_view text = name;
+    const bool module = text.starts_with("module:");
+    if (module)
+        text.remove_prefix(7);
+    unsigned number = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failed == std::errc() && end == text.data() + text.size()) {
+        for (const auto &card : m_cards)
+            if ((module ? card->module_id() : card->index()) == number)
+                return card.get();
+    }
+    return tl::unexpected(error(ENODEV, fmt::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)",
+                                                    name, m_cards.empty() ? 0 : m_cards.size() - 1)));
+}
+
+Result<Card *> Cards::usual() {
+    if (m_cards.empty())
+        return tl::unexpected(error(ENODEV, "there is no Gaudi card"));
+    for (const auto &card : m_cards)
+        if (card->is_open())
+            return card.get();
+    if (const std::string module = variable("HLS_MODULE_ID"); !module.empty())
+        return named("module:" + module);
+    Error last;
+    for (const auto &card : m_cards) {
+        if (auto device = card->open(); device)
+            return card.get();
+        else
+            last = device.error();
+    }
+    return tl::unexpected(last);
+}
+
+bool Cards::taken(std::uint64_t begin, std::uint64_t length) {
+    const std::lock_guard guard(m_listeners_mutex);
+    return std::any_of(m_regions.begin(), m_regions.end(), [&](const Region *region) {
+        return begin < region->base() + region->size() && region->base() < begin + length;
+    });
+}
+
+void Cards::mapped(Region &region) {
+    m_addresses.insert(region.base(), region.size(), &region);
+    const std::lock_guard guard(m_listeners_mutex);
+    m_regions.push_back(&region);
+    for (MappingListener *listener : m_listeners)
+        listener->mapped(region);
+}
+
+void Cards::unmapping(Region &region) {
+    {
+        const std::lock_guard guard(m_listeners_mutex);
+        std::erase(m_regions, &region);
+        for (MappingListener *listener : m_listeners)
+            listener->unmapping(region);
+    }
+    m_addresses.remove(region.base());
+}
+
+void Cards::add_listener(MappingListener &listener) {
+    const std::lock_guard guard(m_listeners_mutex);
+    m_listeners.push_back(&listener);
+    for (const Region *region : m_regions)
+        listener.mapped(*region);
+}
+
+void Cards::remove_listener(MappingListener &listener) {
+    const std::lock_guard guard(m_listeners_mutex);
+    std::erase(m_listeners, &listener);
+}
+
+} // namespace gaudi

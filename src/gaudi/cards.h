@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The cards of this machine, as this process may use them. One instance per process, however many UCX are loaded: each
+// card has one owner.
+#pragma once
+
+#include "address_map.h"
+#include "card.h"
+#include "thunk/library.h"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gaudi {
+
+/// Told of mappings of device memory as they come and go, from the thread that makes them.
+class MappingListener {
+public:
+    virtual ~MappingListener() = default;
+    virtual void mapped(const Region &region) = 0;
+    virtual void unmapping(const Region &region) = 0; // still mapped, but not for long
+};
+
+class Cards {
+public:
+    /// Finds the cards through their control nodes, at the first call; opens none. No library or no card is no error:
+    /// there are none, then. A bad GAUDI_MAPPING_TABLE or HABANA_VISIBLE_MODULES is.
+    static Result<Cards *> get();
+
+    const thunk::Library &library() const { return *m_library; }
+    const std::vector<std::unique_ptr<Card>> &all() const { return m_cards; }
+    bool empty() const { return m_cards.empty(); }
+    Card *by_bus_id(const std::string &bus_id) const;
+
+    /// A card named as users do: an index, a module id ("module:3") or a bus id.
+    Result<Card *> named(const std::string &name) const;
+    /// Where memory goes when nobody says: a card this process holds, else HLS_MODULE_ID's, else the first that opens.
+    Result<Card *> usual();
+
+    AddressMap &addresses() { return m_addresses; }
+    Region *find(std::uint64_t address) const { return m_addresses.find(address); }
+
+    /// Whether anything of [begin, begin + length) belongs to a known mapping.
+    bool taken(std::uint64_t begin, std::uint64_t length);
+    void mapped(Region &region);
+    void unmapping(Region &region);
+    /// A new listener hears of what is mapped already.
+    void add_listener(MappingListener &listener);
+    void remove_listener(MappingListener &listener);
+
+private:
+    Cards() = default;
+    Result<void> discover();
+
+    const thunk::Library *m_library = nullptr;
+    std::vector<std::unique_ptr<Card>> m_cards;
+    AddressMap m_addresses;
+    std::mutex m_listeners_mutex;
+    std::vector<MappingListener *> m_listeners;
+    std::vector<Region *> m_regions;
+};
+
+} // namespace gaudi

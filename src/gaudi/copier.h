@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The copy engine of one card: LIN_DMA packets in a ring of command buffers, sent by command submission. Each direction
+// has a queue of its own. A copy is sent at once when its queue is idle; else it joins the open batch, which goes out
+// when it is full, at the next progress, or at a flush. Completion is a word that the queue writes to host memory after
+// its copies, so that polling makes no system call.
+#pragma once
+
+#include "thunk/owners.h"
+#include "transfer.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gaudi {
+
+class Card;
+
+using Error = thunk::Error;
+template <class T>
+using Result = thunk::Result<T>;
+
+enum class Direction : unsigned { down, up, on_card };
+inline constexpr unsigned kDirections = 3;
+
+class Copier {
+public:
+    static Result<std::unique_ptr<Copier>> start(Card &card, const thunk::Device &device);
+    ~Copier();
+    Copier(const Copier &) = delete;
+    Copier &operator=(const Copier &) = delete;
+
+    /// Starts a copy; its end is told to the transfer's channel, always, and never from inside this call.
+    void post(Direction direction, Transfer &transfer);
+    /// Sends what waits, notices what has ended. Cheap when there is nothing.
+    void progress();
+    /// Until everything that was posted has ended, or `limit_ms` have passed.
+    bool drain(unsigned limit_ms);
+
+    /// Why the card takes no more copies; empty while it does.
+    std::string failure() const;
+    bool failed() const { return m_failed.load(std::memory_order_acquire); }
+    bool busy() const { return m_posted.load(std::memory_order_acquire) != 0; }
+
+    /// From now on a thread waits for the card where nobody polls: for channels that are armed.
+    void watch();
+
+    // ---- counted, for tests and reports
+    std::uint64_t submissions() const { return m_submissions.load(std::memory_order_relaxed); }
+    bool uses_words() const { return m_words_hold; }
+
+private:
+    static constexpr unsigned kBatches = 64;
+    static constexpr unsigned kPackets = 64;                       // per batch
+    static constexpr std::uint64_t kBatchBytes = 64ull << 20;      // none may run long: it would hold up all the others
+    static constexpr std::uint64_t kWindow = 48;                   // the driver takes 64
+    static constexpr std::size_t kBufferBytes = 2048;              // one batch's packets
+
+    struct Batch {
+        unsigned slot = 0;
+        unsigned packets = 0;
+        std::uint64_t bytes = 0;
+        std::uint32_t value = 0; // what the word shows when it has run
+        std::uint64_t sequence = 0;
+        std::uint64_t sent_ns = 0;
+        bool flush = false;
+        unsigned parts = 0;
+        std::array<Transfer *, kPackets> transfers{};
+
+        // Neighbours share a packet, so either may run out first.
+        bool full() const { return packets == kPackets || parts == kPackets || bytes >= kBatchBytes; }
+    };
+    struct Lane {
+        std::uint32_t queue = 0;
+        std::uint32_t next_value = 1;
+        Batch *open = nullptr;
+        std::deque<Batch *> sent;
+        Transfer *first = nullptr; // not yet, or not wholly, in a batch
+        Transfer *last = nullptr;
+    };
+
+    Copier(Card &card, const thunk::Device &device);
+    Result<void> set_up();
+    Result<void> test_words();
+
+    void pump(Lane &lane);
+    void emit(Lane &lane);
+    bool send(Lane &lane);
+    void collect(Lane &lane);
+    bool ended(const Lane &lane, const Batch &batch, int &error);
+    void complete(Batch &batch, int error);
+    void fail(const Error &error);
+    std::uint64_t oldest_sequence() const;
+    std::atomic<std::uint32_t> &word(const Lane &lane);
+    void watch_loop();
+
+    Card &m_card;
+    thunk::Device m_device;
+    std::mutex m_mutex;
+    std::atomic<bool> m_failed{false};
+    mutable std::mutex m_failure_mutex;
+    std::string m_failure;
+
+    void *m_ring = nullptr; // words, then command buffers
+    thunk::Mapping m_ring_map;
+    bool m_words_hold = false;
+    std::array<Batch, kBatches> m_batches;
+    std::vector<Batch *> m_free;
+    std::array<Lane, kDirections> m_lanes;
+    std::uint64_t m_last_sequence = 0;
+    std::atomic<std::uint64_t> m_posted{0};
+    std::atomic<std::uint64_t> m_submissions{0};
+
+    std::mutex m_watch_mutex;
+    std::atomic<std::uint32_t> m_watch_wanted{0};
+    bool m_watching = false;
+};
+
+} // namespace gaudi

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies between any two addresses of which at least one is Gaudi memory: finds out where they are and takes the way.
+// One mover per user (a UCX interface); its thread posts, progresses and hears of completions.
+#pragma once
+
+#include "cards.h"
+#include "host_cache.h"
+#include "stager.h"
+#include "transfer.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gaudi {
+
+class Mover {
+public:
+    explicit Mover(Cards &cards) : m_cards(cards), m_stager(m_channel), m_short_stager(m_short_channel) {}
+
+    enum class Posted {
+        done,        // nothing to wait for; the callback is not called
+        started,
+        no_room,     // try again after progress
+        unsupported, // neither side is Gaudi memory, or the card has no copy path
+        failed,
+    };
+    using Done = void (*)(void *user, int error);
+
+    struct Operation {
+        std::uint64_t destination = 0;
+        std::uint64_t source = 0;
+        std::uint64_t length = 0;
+        HostRange *range = nullptr; // the registered range of the host side, if any
+        Done done = nullptr;        // from progress()
+        void *user = nullptr;
+    };
+    Posted post(const Operation &operation);
+
+    /// Copies and returns when it is done. An errno where it could not be.
+    int copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
+
+    /// Moves on; how many operations ended.
+    unsigned progress();
+    unsigned outstanding() const { return m_channel.outstanding() + (m_stager.idle() ? 0u : 1u); }
+
+    /// Asks for `event_fd` to be written at the next completion; false when there is one already.
+    bool arm(int event_fd);
+
+    /// The sentence that goes with Posted::failed or an errno.
+    const std::string &problem() const { return m_problem; }
+
+private:
+    struct Ends {
+        Place destination, source;
+    };
+    bool locate(std::uint64_t address, std::uint64_t length, Place &place);
+    Posted direct(const Operation &operation, const Ends &ends, Copier &copier);
+    Copier *copier_of(Card &card);
+
+    Cards &m_cards;
+    Channel m_channel;
+    Stager m_stager;
+    // Blocking copies have their own: their waiting must not call the completions of others.
+    Channel m_short_channel;
+    Stager m_short_stager;
+    std::vector<Copier *> m_copiers; // that this mover has used
+    std::string m_problem;
+};
+
+} // namespace gaudi

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "region.h"
+
+#include "card.h"
+
+namespace gaudi {
+
+Range Region::allocation(std::uint64_t address) const {
+    const std::uint64_t start = base();
+    if (m_heap) {
+        if (const auto piece = m_heap->find(address - start))
+            return {start + piece->offset, piece->length};
+    }
+    return {start, size()};
+}
+
+Result<void> Region::make_export() {
+    if (m_export)
+        return {};
+    auto device = card().open();
+    if (!device)
+        return tl::unexpected(device.error());
+    // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
+    auto exported = device->export_dmabuf(base(), size());
+    if (!exported) {
+        m_exportable.store(false, std::memory_order_release);
+        return tl::unexpected(exported.error());
+    }
+    m_export = std::move(*exported);
+    m_export_number.store(m_export.get(), std::memory_order_release);
+    return {};
+}
+
+Result<thunk::Fd> Region::dmabuf() {
+    const std::lock_guard guard(m_export_mutex);
+    if (auto made = make_export(); !made)
+        return tl::unexpected(made.error());
+    m_was_exported.store(true, std::memory_order_release);
+    return m_export.duplicate();
+}
+
+bool Region::probe_export() {
+    const std::lock_guard guard(m_export_mutex);
+    return make_export().has_value();
+}
+
+int Region::export_descriptor() {
+    if (const int known = m_export_number.load(std::memory_order_acquire); known >= 0 && was_exported())
+        return known;
+    if (!exportable())
+        return -1;
+    const std::lock_guard guard(m_export_mutex);
+    if (!make_export())
+        return -1;
+    m_was_exported.store(true, std::memory_order_release); // whoever gets the number may fetch the descriptor
+    return m_export.get();
+}
+
+void Region::begin(Card &card, std::uint64_t base, std::uint64_t size) {
+    m_card.store(&card, std::memory_order_release);
+    m_base.store(base, std::memory_order_release);
+    m_size.store(size, std::memory_order_release);
+    m_exportable.store(true, std::memory_order_release);
+    m_was_exported.store(false, std::memory_order_release);
+    m_generation.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Region::end() {
+    m_generation.fetch_add(1, std::memory_order_acq_rel);
+    if (m_heap)
+        m_heap->reset();
+    const std::lock_guard guard(m_export_mutex);
+    m_export_number.store(-1, std::memory_order_release);
+    m_export = thunk::Fd();
+}
+
+} // namespace gaudi

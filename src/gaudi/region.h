@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One mapping of device memory: a driver block of our own, divided among allocations, or one that somebody else in the
+// process made. Objects are recycled and never freed, because the address map hands them out without a lock; what such
+// a reader looks at is atomic, and the generation tells one life from the next.
+#pragma once
+
+#include "heap.h"
+#include "thunk/owners.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace gaudi {
+
+class Card;
+
+using Error = thunk::Error;
+template <class T>
+using Result = thunk::Result<T>;
+
+struct Range {
+    std::uint64_t base = 0;
+    std::uint64_t length = 0;
+};
+
+class Region {
+public:
+    std::uint64_t base() const { return m_base.load(std::memory_order_acquire); }
+    std::uint64_t size() const { return m_size.load(std::memory_order_acquire); }
+    bool contains(std::uint64_t address, std::uint64_t length) const {
+        return address - base() < size() && length <= size() - (address - base());
+    }
+    Card &card() const { return *m_card.load(std::memory_order_acquire); }
+    std::uint64_t generation() const { return m_generation.load(std::memory_order_acquire); }
+
+    /// The allocation that holds `address`; the whole mapping where nothing is allocated, or where it is not ours.
+    Range allocation(std::uint64_t address) const;
+
+    /// Whether the driver exports it, as far as is known: it is asked at the first need.
+    bool exportable() const { return m_exportable.load(std::memory_order_acquire); }
+    void forbid_export() { m_exportable.store(false, std::memory_order_release); }
+    /// A new descriptor of the one export that the mapping has. The caller owns it.
+    Result<thunk::Fd> dmabuf();
+    /// Whether the driver exports it. Nothing is handed out.
+    bool probe_export();
+    /// The number of the export's own descriptor, made if need be; -1 where there is none.
+    int export_descriptor();
+    /// Whether somebody may have written to it through an export: its reader must flush first.
+    bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
+
+private:
+    friend class Arena;
+
+    Result<void> make_export(); // the mutex is held
+    void begin(Card &card, std::uint64_t base, std::uint64_t size);
+    void end();
+
+    std::atomic<std::uint64_t> m_base{0}, m_size{0}, m_generation{0};
+    std::atomic<Card *> m_card{nullptr};
+    std::atomic<bool> m_exportable{true}, m_was_exported{false};
+    std::unique_ptr<Heap> m_heap; // made once for the size; null for a mapping of others
+
+    thunk::Allocation m_allocation;
+    thunk::Mapping m_mapping;
+    std::mutex m_export_mutex;
+    thunk::Fd m_export;
+    std::atomic<int> m_export_number{-1};
+};
+
+} // namespace gaudi

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transfer.h"
+
+#include <unistd.h>
+
+namespace gaudi {
+
+Channel::Channel() : m_transfers(kTransfers) {
+    for (Transfer &transfer : m_transfers) {
+        transfer.channel = this;
+        transfer.next = m_free;
+        m_free = &transfer;
+    }
+}
+
+Channel::~Channel() = default;
+
+Transfer *Channel::take() {
+    Transfer *transfer = m_free;
+    if (!transfer)
+        return nullptr;
+    m_free = transfer->next;
+    *transfer = Transfer{};
+    transfer->channel = this;
+    ++m_outstanding;
+    return transfer;
+}
+
+void Channel::give_back(Transfer *transfer) {
+    transfer->next = m_free;
+    m_free = transfer;
+    --m_outstanding;
+}
+
+void Channel::finish(Transfer &transfer) {
+    Transfer *newest = m_finished.load(std::memory_order_relaxed);
+    do
+        transfer.next = newest;
+    while (!m_finished.compare_exchange_weak(newest, &transfer, std::memory_order_seq_cst, std::memory_order_relaxed));
+    // Of this and arm(), which write one and read the other, at least one must see what the other wrote.
+    if (const int event = m_event.exchange(-1, std::memory_order_seq_cst); event >= 0) {
+        const std::uint64_t one = 1;
+        (void)!write(event, &one, sizeof one);
+    }
+}
+
+unsigned Channel::dispatch() {
+    if (!has_finished())
+        return 0;
+    Transfer *newest = m_finished.exchange(nullptr, std::memory_order_acquire);
+    Transfer *oldest = nullptr;
+    while (newest) {
+        Transfer *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    unsigned count = 0;
+    while (oldest) {
+        Transfer *next = oldest->next;
+        // Free before the call: its user may well post the next copy from inside it.
+        Transfer finished = *oldest;
+        give_back(oldest);
+        finished.done(finished);
+        oldest = next;
+        ++count;
+    }
+    return count;
+}
+
+bool Channel::arm(int event_fd) {
+    m_event.store(event_fd, std::memory_order_seq_cst);
+    if (m_finished.load(std::memory_order_seq_cst) == nullptr)
+        return true;
+    m_event.store(-1, std::memory_order_release);
+    return false;
+}
+
+} // namespace gaudi

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "component.h"
+
+#include "gaudi/host_cache.h"
+#include "md.h"
+#include "remote_key.h"
+#include "ucx/log.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace gaudi::uct {
+
+using namespace ucx;
+
+namespace {
+
+template <std::size_t Size> void copy_name(char (&to)[Size], std::string_view from) {
+    to[from.copy(to, Size - 1)] = '\0';
+}
+
+ucs_config_global_list_entry config_entry(const char *name, const char *prefix, ucs_config_field *table,
+                                          std::size_t size) {
+    ucs_config_global_list_entry entry{};
+    entry.name = name;
+    entry.prefix = prefix;
+    entry.table = table;
+    entry.size = size;
+    return entry;
+}
+
+} // namespace
+
+Component::Component(Host &host) : uct_component{}, m_host(host), m_tables(host) {
+    copy_name(name, kComponentName);
+    fill_component<Component>(*this);
+    md_config = config_entry("Gaudi memory domain", "GAUDI_COPY_", m_tables.md.data(), sizeof(MdConfig));
+    cm_config = config_entry("", "", nullptr, 0);
+    list_init(tl_list);
+    // Upstream's export-only transport is called gaudi_gdr, UCX's alias "gaudi" means only that name, and launch lines
+    // use both: the transport answers to it too.
+    copy_name(m_cpy.name, "gaudi_cpy");
+    fill_tl<Md>(m_cpy);
+    m_cpy.config = config_entry("Gaudi copy transport", "GAUDI_CPY_", m_tables.cpy.data(), sizeof(IfaceConfig));
+    copy_name(m_gdr.name, "gaudi_gdr");
+    fill_tl<Md>(m_gdr);
+    m_gdr.config = config_entry("Gaudi copy transport, upstream's name", "GAUDI_GDR_", m_tables.gdr.data(),
+                                sizeof(IfaceConfig));
+}
+
+void Component::add_to(Host &host) {
+    auto *component = new Component(host);
+    host.call().uct_component_register(component);
+    host.call().uct_tl_register(component, &component->m_cpy);
+    host.call().uct_tl_register(component, &component->m_gdr);
+}
+
+void Component::failed(const Error &error) const noexcept {
+    GAUDI_UCX_LOG(m_host, ERROR, "%s", error.text.c_str());
+}
+
+Result<void> Component::query_md_resources(uct_md_resource_desc **resources, unsigned *count) {
+    *resources = nullptr;
+    *count = 0;
+    auto cards = Cards::get();
+    if (!cards) {
+        // Said once, and then UCX goes on as on a machine without cards.
+        static std::atomic<bool> said{false};
+        if (!said.exchange(true))
+            failed(cards.error());
+        return {};
+    }
+    if ((*cards)->empty())
+        return {};
+    {
+        const std::lock_guard guard(m_mutex);
+        if (!m_cards) {
+            for (const auto &card : (*cards)->all()) {
+                ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
+                if (m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
+                    m_host.call().ucs_topo_sys_device_set_name(device, fmt::format("GAUDI_{}", card->index()).c_str(), 10);
+                else
+                    device = UCS_SYS_DEVICE_ID_UNKNOWN;
+                m_sys_devices.push_back(device);
+            }
+            m_cards = *cards;
+        }
+    }
+    *resources = m_host.allocate<uct_md_resource_desc>(1, "gaudi md resource");
+    if (!*resources)
+        return tl::unexpected(Error{ENOMEM, "query_md_resources", "no memory to list the gaudi_copy domain"});
+    copy_name((*resources)->md_name, kComponentName);
+    *count = 1;
+    return {};
+}
+
+Result<void> Component::md_open(const char *, const uct_md_config *config, uct_md_h *md) {
+    if (!m_cards)
+        return tl::unexpected(Error{ENODEV, "md_open", "there is no Gaudi card"});
+    auto opened = Md::open(*this, *m_cards, *reinterpret_cast<const MdConfig *>(config));
+    if (!opened)
+        return tl::unexpected(opened.error());
+    *md = *opened;
+    return {};
+}
+
+Result<void> Component::rkey_unpack(const void *buffer, const uct_rkey_unpack_params *, uct_rkey_t *rkey,
+                                    void **handle) {
+    *handle = nullptr;
+    auto key = m_cards ? RemoteKey::read(buffer, *m_cards)
+                       : Result<RemoteKey>(tl::unexpected(Error{ENODEV, "rkey_unpack", "there is no Gaudi card"}));
+    if (!key)
+        return tl::unexpected(key.error());
+    // Operations bring the address; the key only says whether it is ours to reach.
+    *rkey = key->own() ? 0 : UCT_INVALID_RKEY;
+    return {};
+}
+
+ucs_status_t Component::rkey_release(uct_rkey_t, void *) {
+    return UCS_OK;
+}
+
+ucs_status_t Component::rkey_compare(uct_rkey_t rkey1, uct_rkey_t rkey2, const uct_rkey_compare_params *params,
+                                     int *result) {
+    if (!result || (params && params->field_mask != 0))
+        return UCS_ERR_INVALID_PARAM;
+    *result = rkey1 < rkey2 ? -1 : rkey1 > rkey2 ? 1 : 0;
+    return UCS_OK;
+}
+
+ucs_sys_device_t Component::sys_device(const Card &card) const {
+    return card.index() < m_sys_devices.size() ? m_sys_devices[card.index()] : UCS_SYS_DEVICE_ID_UNKNOWN;
+}
+
+Card *Component::card_of(ucs_sys_device_t sys_device) const {
+    for (std::size_t i = 0; i < m_sys_devices.size(); ++i)
+        if (m_sys_devices[i] == sys_device && sys_device != UCS_SYS_DEVICE_ID_UNKNOWN)
+            return m_cards->all()[i].get();
+    return nullptr;
+}
+
+std::uint8_t Component::mem_flags(const Region &region) const {
+    return m_dmabuf.load(std::memory_order_relaxed) && region.exportable() ? UCS_MEM_FLAG_REGISTRABLE : 0;
+}
+
+void Component::start_listening(Cards &cards) {
+    {
+        const std::lock_guard guard(m_mutex);
+        if (m_listening)
+            return;
+        m_listening = true;
+    }
+    // The cache takes nothing before it exists, and it comes to life at the first question.
+    if (m_host.call().ucs_memtype_cache_global_create) {
+        m_host.call().ucs_memtype_cache_global_create();
+    } else {
+        ucs_memory_info info{};
+        m_host.call().ucs_memtype_cache_lookup(this, 1, &info);
+    }
+    cards.add_listener(*this);
+    watch_host_memory();
+}
+
+/// Mappings of unregistered host memory are kept only where UCX sees memory go away.
+void Component::watch_host_memory() {
+    constexpr int kPriority = 1000;
+    const auto forget = [](ucm_event_type_t, ucm_event *event, void *) {
+        HostCache::get().forget(reinterpret_cast<std::uint64_t>(event->vm_unmapped.address), event->vm_unmapped.size);
+    };
+    if (m_host.call().ucm_set_event_handler(UCM_EVENT_VM_UNMAPPED, kPriority, forget, nullptr) == UCS_OK)
+        HostCache::get().enable();
+}
+
+void Component::mapped(const Region &region) {
+    m_host.call().ucs_memtype_cache_update(reinterpret_cast<const void *>(region.base()), region.size(),
+                                           UCS_MEMORY_TYPE_GAUDI, sys_device(region.card()), mem_flags(region));
+}
+
+void Component::unmapping(const Region &region) {
+    ucm_event event{};
+    event.mem_type.address = reinterpret_cast<void *>(region.base());
+    event.mem_type.size = region.size();
+    event.mem_type.mem_type = UCS_MEMORY_TYPE_GAUDI;
+    event.mem_type.sys_dev = sys_device(region.card());
+    event.mem_type.mem_flags = mem_flags(region);
+    m_host.call().ucm_event_enter();
+    m_host.call().ucm_event_dispatch(UCM_EVENT_MEM_TYPE_FREE, &event); // registrations go before the memory does
+    m_host.call().ucm_event_leave();
+    m_host.call().ucs_memtype_cache_remove(event.mem_type.address, event.mem_type.size);
+}
+
+} // namespace gaudi::uct

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "config.h"
+
+#include <algorithm>
+
+namespace gaudi::uct {
+
+using namespace ucx;
+
+namespace {
+
+constexpr const char *kCompletions[] = {"word", "driver", nullptr};
+
+} // namespace
+
+ConfigTables::ConfigTables(const Host &host)
+    : m_directions{{{"down", "host memory to a card", offsetof(IfaceConfig, bandwidth.down)},
+                    {"up", "a card to host memory", offsetof(IfaceConfig, bandwidth.up)},
+                    {"card", "within a card", offsetof(IfaceConfig, bandwidth.on_card)},
+                    {}}},
+      m_bandwidth{host.bandwidth_parser(), m_directions.data()} {
+    // The parser of keys adds its own offset to the row's.
+    for (ucs_config_key_field &key : m_directions)
+        if (key.name)
+            key.offset -= offsetof(IfaceConfig, bandwidth);
+
+    md = {{
+        {"", "", nullptr, 0, host.table_parser(host.call().uct_md_config_table)},
+        {"DEVICE", "auto",
+         "The card to allocate on when the program names none: an index, module:N or a bus id.\n"
+         "auto: a card that this process has open, else the one HLS_MODULE_ID names, else the first that is free.",
+         offsetof(MdConfig, device), host.string_parser()},
+        {"MAX_MEMORY", "inf", "The most memory to take of each card.", offsetof(MdConfig, max_memory),
+         host.memunits_parser()},
+        {"DMABUF", "try",
+         "Whether Gaudi memory is offered to RDMA devices through dma-buf (zero copy).\n"
+         "try: where the driver exports it. n: everything is staged through host memory.",
+         offsetof(MdConfig, dmabuf), host.ternary_parser()},
+        {},
+    }};
+    const std::array<ucs_config_field, 5> rows = {{
+        {"", "", nullptr, 0, host.table_parser(host.call().uct_iface_config_table)},
+        {"COMPLETION", "word",
+         "How the end of a copy is noticed. word: the card writes a word to host memory, which is tested for order\n"
+         "when a card is opened, and the driver is asked where that test fails. driver: the driver is always asked.",
+         offsetof(IfaceConfig, completion), host.enum_parser(kCompletions)},
+        {"BW", "down:24000MBs,up:24000MBs,card:400000MBs",
+         "Bandwidth of copies that UCX reckons with, for each direction.", offsetof(IfaceConfig, bandwidth),
+         host.key_value_parser(&m_bandwidth)},
+        {"LATENCY", "6us", "Latency of a copy that UCX reckons with.", offsetof(IfaceConfig, latency),
+         host.time_parser()},
+        {"OVERHEAD", "1us", "Time to start a copy that UCX reckons with.", offsetof(IfaceConfig, overhead),
+         host.time_parser()},
+    }};
+    cpy = {};
+    gdr = {};
+    std::copy(rows.begin(), rows.end(), cpy.begin());
+    std::copy(rows.begin(), rows.end(), gdr.begin());
+    gdr[rows.size()] = {"DEVICE_ID", "0", "The same as UCX_GAUDI_COPY_DEVICE=module:N, for existing launch lines.",
+                        offsetof(IfaceConfig, device_id), host.uint_parser()};
+}
+
+} // namespace gaudi::uct

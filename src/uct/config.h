@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What users can set, as rows of UCX's own tables: `ucx_info -f` shows them. The tables are made at load, of the
+// parsers of the UCX that loaded us.
+#pragma once
+
+#include "ucx/host.h"
+
+#include <array>
+#include <cstddef>
+
+namespace gaudi::uct {
+
+using thunk::Error;
+using thunk::Result;
+
+struct MdConfig {
+    char super; // what UCX's own table of memory domains fills
+    char *device;
+    std::size_t max_memory;
+    ucx::ucs_ternary_auto_value_t dmabuf;
+};
+
+struct IfaceConfig {
+    ucx::uct_iface_config super;
+    unsigned completion;
+    struct {
+        double down, up, on_card;
+    } bandwidth;
+    double latency;
+    double overhead;
+    unsigned device_id; // accepted for the sake of old launch lines, read by the domain
+};
+
+enum Completion : unsigned { kByWord = 0, kByDriver = 1 };
+
+/// The tables of one UCX.
+class ConfigTables {
+public:
+    explicit ConfigTables(const ucx::Host &host);
+    ConfigTables(const ConfigTables &) = delete;
+    ConfigTables &operator=(const ConfigTables &) = delete;
+
+    std::array<ucx::ucs_config_field, 5> md;
+    std::array<ucx::ucs_config_field, 6> cpy; // transport gaudi_cpy
+    std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr
+
+private:
+    std::array<ucx::ucs_config_key_field, 4> m_directions;
+    ucx::ucs_config_key_value_param m_bandwidth;
+};
+
+} // namespace gaudi::uct

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "iface.h"
+
+#include "gaudi/settings.h"
+#include "ucx/log.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace gaudi::uct {
+
+using namespace ucx;
+
+namespace {
+
+constexpr unsigned kCloseLimitMs = 10'000;
+
+void complete(uct_completion *comp, ucs_status_t status) {
+    if (!comp)
+        return;
+    if (status != UCS_OK && comp->status == UCS_OK)
+        comp->status = status;
+    if (--comp->count == 0)
+        comp->func(comp);
+}
+
+} // namespace
+
+Result<Iface *> Iface::open(Md &md, uct_worker_h worker, const uct_iface_params &params, const IfaceConfig &config) {
+    const Host &host = md.component().host();
+    if (config.completion == kByDriver)
+        settings().completion_by_driver.store(true, std::memory_order_relaxed);
+    std::unique_ptr<Iface, void (*)(Iface *)> iface(new Iface(md, config), [](Iface *made) { delete made; });
+    if (getrandom(&iface->m_id, sizeof iface->m_id, 0) != sizeof iface->m_id)
+        return tl::unexpected(Error{errno, "iface_open", "no random number for the address of the interface"});
+    // The tables are this UCX's: some slots are its own functions.
+    auto ops = make_iface_ops<Iface, Ep>(host);
+    static std::mutex mutex;
+    static std::vector<std::pair<const Host *, std::unique_ptr<uct_iface_internal_ops>>> *internal = nullptr;
+    uct_iface_internal_ops *internal_ops = nullptr;
+    {
+        const std::lock_guard guard(mutex);
+        if (!internal)
+            internal = new std::vector<std::pair<const Host *, std::unique_ptr<uct_iface_internal_ops>>>;
+        for (auto &[known, table] : *internal)
+            if (known == &host)
+                internal_ops = table.get();
+        if (!internal_ops) {
+            internal->emplace_back(&host, std::make_unique<uct_iface_internal_ops>(make_iface_internal_ops<Iface, Ep>(host)));
+            internal_ops = internal->back().second.get();
+        }
+    }
+    int count = 1;
+    const ucs_status_t status =
+        host.call().uct_base_iface_t_init(iface.get(), host.call().uct_base_iface_t_class, &count, &ops, internal_ops,
+                                          &md, worker, &params, &iface->m_config.super);
+    if (status != UCS_OK)
+        return tl::unexpected(Error{EIO, "iface_open", fmt::format("UCX could not set the interface up: {}",
+                                                                   host.call().ucs_status_string(status))});
+    return iface.release();
+}
+
+Iface::~Iface() {
+    if (m_event >= 0)
+        ::close(m_event);
+}
+
+void Iface::close() {
+    // Copies write to memory that its owner will free: none may be left.
+    for (const auto &card : m_md.cards().all())
+        if (Copier *copier = card->copier_if_started(); copier && m_mover.outstanding() != 0)
+            copier->drain(kCloseLimitMs);
+    while (m_mover.progress() != 0) {
+    }
+    const Host &host = m_md.component().host();
+    host.call().uct_base_iface_progress_disable(&super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    host.call().ucs_class_call_cleanup_chain(host.call().uct_base_iface_t_class, this, -1);
+    delete this;
+}
+
+void Iface::failed(const Error &error) const noexcept {
+    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", error.text.c_str());
+}
+
+// ---- what it can do -------------------------------------------------------------------------------------------------
+
+ucs_status_t Iface::query(uct_iface_attr *attr) {
+    m_md.component().host().call().uct_base_iface_query(this, attr);
+    attr->iface_addr_len = sizeof m_id;
+    attr->device_addr_len = 0;
+    attr->ep_addr_len = 0;
+    attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE;
+    attr->overhead = m_config.overhead;
+    attr->latency = {m_config.latency, 0};
+    attr->bandwidth = {0, 0.0001e6}; // UCP takes no interface without any; where nothing can be copied it is the least
+    attr->priority = 0;
+    if (!m_md.can_copy())
+        return UCS_OK;
+    attr->cap.flags |= UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT | UCT_IFACE_FLAG_PUT_ZCOPY |
+                       UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_PENDING;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
+    for (uct_iface_rma_limits *limits : {&attr->cap.put, &attr->cap.get}) {
+        limits->max_short = UINT_MAX;
+        limits->max_bcopy = 0;
+        limits->min_zcopy = 0;
+        limits->max_zcopy = SIZE_MAX;
+        limits->opt_zcopy_align = 1;
+        limits->align_mtu = 1;
+        limits->max_iov = 1;
+    }
+    attr->bandwidth = {0, m_config.bandwidth.down};
+    return UCS_OK;
+}
+
+ucs_status_t Iface::estimate_perf(uct_perf_attr *attr) {
+    const std::uint64_t mask = attr->field_mask;
+    const auto given = [&](std::uint64_t field) { return (mask & field) != 0; };
+    const bool typed = given(UCT_PERF_ATTR_FIELD_LOCAL_MEMORY_TYPE) && given(UCT_PERF_ATTR_FIELD_REMOTE_MEMORY_TYPE);
+    const ucs_memory_type_t local = typed ? attr->local_memory_type : UCS_MEMORY_TYPE_HOST;
+    const ucs_memory_type_t remote = typed ? attr->remote_memory_type : UCS_MEMORY_TYPE_GAUDI;
+    // Host to host is not ours, and UCP must not plan with it; nor is anybody else's memory.
+    if (typed && local == UCS_MEMORY_TYPE_HOST && remote == UCS_MEMORY_TYPE_HOST)
+        return UCS_ERR_UNSUPPORTED;
+    for (const ucs_memory_type_t type : {local, remote})
+        if (type != UCS_MEMORY_TYPE_HOST && type != UCS_MEMORY_TYPE_GAUDI)
+            return UCS_ERR_UNSUPPORTED;
+    if (!m_md.can_copy())
+        return UCS_ERR_UNSUPPORTED;
+
+    bool fetches = false, is_short = false;
+    if (given(UCT_PERF_ATTR_FIELD_OPERATION)) {
+        const uct_ep_operation_t operation = attr->operation;
+        fetches = operation == UCT_EP_OP_GET_SHORT || operation == UCT_EP_OP_GET_BCOPY ||
+                  operation == UCT_EP_OP_GET_ZCOPY;
+        is_short = operation == UCT_EP_OP_GET_SHORT || operation == UCT_EP_OP_PUT_SHORT;
+    }
+    const ucs_memory_type_t source = fetches ? remote : local;
+    const ucs_memory_type_t destination = fetches ? local : remote;
+    const double bandwidth = source == destination ? m_config.bandwidth.on_card
+                             : source == UCS_MEMORY_TYPE_HOST ? m_config.bandwidth.down
+                                                              : m_config.bandwidth.up;
+    if (given(UCT_PERF_ATTR_FIELD_SEND_PRE_OVERHEAD))
+        attr->send_pre_overhead = m_config.overhead;
+    if (given(UCT_PERF_ATTR_FIELD_SEND_POST_OVERHEAD))
+        attr->send_post_overhead = is_short ? m_config.latency : 0; // a short copy waits for its end
+    if (given(UCT_PERF_ATTR_FIELD_RECV_OVERHEAD))
+        attr->recv_overhead = 0;
+    if (given(UCT_PERF_ATTR_FIELD_BANDWIDTH))
+        attr->bandwidth = {0, is_short ? bandwidth * 0.95 : bandwidth};
+    if (given(UCT_PERF_ATTR_FIELD_PATH_BANDWIDTH))
+        attr->path_bandwidth = {0, bandwidth};
+    if (given(UCT_PERF_ATTR_FIELD_LATENCY))
+        attr->latency = {is_short ? 0 : m_config.latency, 0};
+    if (given(UCT_PERF_ATTR_FIELD_MAX_INFLIGHT_EPS))
+        attr->max_inflight_eps = SIZE_MAX;
+    if (given(UCT_PERF_ATTR_FIELD_FLAGS))
+        attr->flags = 0;
+    return UCS_OK;
+}
+
+// ---- addresses ------------------------------------------------------------------------------------------------------
+
+ucs_status_t Iface::get_address(uct_iface_addr *address) {
+    std::memcpy(static_cast<void *>(address), &m_id, sizeof m_id);
+    return UCS_OK;
+}
+
+int Iface::is_reachable_v2(const uct_iface_is_reachable_params *params) {
+    const auto &call = m_md.component().host().call();
+    if (!call.uct_iface_is_reachable_params_addrs_valid(params))
+        return 0;
+    if ((params->field_mask & UCT_IFACE_IS_REACHABLE_FIELD_IFACE_ADDR) == 0 || !params->iface_addr) {
+        call.uct_iface_fill_info_str_buf(params, "no interface address");
+        return 0;
+    }
+    if (std::memcmp(static_cast<const void *>(params->iface_addr), &m_id, sizeof m_id) != 0) {
+        call.uct_iface_fill_info_str_buf(params, "gaudi_cpy copies within one process");
+        return 0;
+    }
+    return call.uct_iface_scope_is_reachable(&super, params);
+}
+
+Result<void> Iface::create_ep(const uct_ep_params *, uct_ep_h *ep) {
+    *ep = new Ep(*this);
+    return {};
+}
+
+// ---- copies ---------------------------------------------------------------------------------------------------------
+
+Iface::Operation *Iface::take_operation() {
+    if (!m_free) {
+        m_operations.push_back(std::make_unique<Operation>());
+        m_free = m_operations.back().get();
+        m_free->next = nullptr;
+    }
+    Operation *operation = m_free;
+    m_free = operation->next;
+    return operation;
+}
+
+ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
+                         uct_completion *comp) {
+    Operation *operation = take_operation();
+    *operation = {this, &m_epochs.back(), comp, nullptr};
+    const Mover::Posted posted = m_mover.post({destination, source, length, range, ended, operation});
+    if (posted == Mover::Posted::started) {
+        ++m_epochs.back().pending;
+        return UCS_INPROGRESS;
+    }
+    operation->next = m_free;
+    m_free = operation;
+    switch (posted) {
+    case Mover::Posted::done:
+        return UCS_OK;
+    case Mover::Posted::no_room:
+        return UCS_ERR_NO_RESOURCE;
+    case Mover::Posted::unsupported:
+        return UCS_ERR_UNSUPPORTED;
+    default:
+        GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", m_mover.problem().c_str());
+        return UCS_ERR_IO_ERROR;
+    }
+}
+
+void Iface::ended(void *user, int error) {
+    auto *operation = static_cast<Operation *>(user);
+    Iface &iface = *operation->iface;
+    uct_completion *comp = operation->comp;
+    --operation->epoch->pending;
+    operation->next = iface.m_free;
+    iface.m_free = operation;
+    const ucs_status_t status = error == 0 ? UCS_OK : status_from_errno(error);
+    if (error != 0) {
+        iface.m_flush_status = status;
+        for (const auto &card : iface.m_md.cards().all())
+            if (const Copier *copier = card->copier_if_started(); copier && copier->failed())
+                GAUDI_UCX_LOG(iface.m_md.component().host(), ERROR, "card %s: a copy failed: %s", card->bus_id().c_str(),
+                              copier->failure().c_str());
+    }
+    complete(comp, status);
+}
+
+ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+    const int error = m_mover.copy_now(destination, source, length);
+    if (error == 0)
+        return UCS_OK;
+    // UCP ends the process on this status: the reason must be on record before.
+    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", m_mover.problem().c_str());
+    return status_from_errno(error);
+}
+
+// ---- progress ---------------------------------------------------------------------------------------------------------
+
+/// Tells flushes whose copies, and those before them, have all ended.
+void Iface::end_epochs(ucs_status_t status) {
+    while (m_epochs.size() > 1 && m_epochs.front().pending == 0) {
+        const std::vector<uct_completion *> flushes = std::move(m_epochs.front().flushes);
+        m_epochs.pop_front();
+        for (uct_completion *comp : flushes)
+            complete(comp, status);
+    }
+}
+
+void Iface::run_pending() {
+    while (!m_pending.empty()) {
+        const Pending next = m_pending.front();
+        m_pending.pop_front();
+        const ucs_status_t status = next.request->func(next.request);
+        if (status == UCS_ERR_NO_RESOURCE || status == UCS_INPROGRESS) {
+            m_pending.push_front(next);
+            return;
+        }
+    }
+}
+
+unsigned Iface::progress() {
+    const unsigned count = m_mover.progress();
+    if (m_epochs.size() > 1)
+        end_epochs(m_flush_status);
+    if (!m_pending.empty())
+        run_pending();
+    return count;
+}
+
+ucs_status_t Iface::flush(unsigned flags, uct_completion *comp) {
+    if ((flags & UCT_FLUSH_FLAG_CANCEL) != 0)
+        return UCS_ERR_UNSUPPORTED;
+    if (m_mover.outstanding() == 0 && m_pending.empty()) {
+        const ucs_status_t status = m_flush_status;
+        m_flush_status = UCS_OK;
+        return status;
+    }
+    if (comp) {
+        // The open epoch closes here, but its address stays: copies in it point there.
+        m_epochs.back().flushes.push_back(comp);
+        m_epochs.emplace_back();
+    }
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t Iface::add_pending(Ep &ep, uct_pending_req *request) {
+    // Room may have come since the refusal; then the caller tries again at once.
+    progress();
+    if (m_mover.outstanding() + Stager::kSlots < Channel::kTransfers && m_pending.empty())
+        return UCS_ERR_BUSY;
+    m_pending.push_back({&ep, request});
+    return UCS_OK;
+}
+
+void Iface::purge_pending(Ep &ep, uct_pending_purge_callback_t callback, void *arg) {
+    std::deque<Pending> kept;
+    std::vector<uct_pending_req *> purged;
+    for (const Pending &pending : m_pending) {
+        if (pending.ep == &ep)
+            purged.push_back(pending.request);
+        else
+            kept.push_back(pending);
+    }
+    m_pending = std::move(kept);
+    for (uct_pending_req *request : purged)
+        if (callback)
+            callback(request, arg);
+}
+
+Result<void> Iface::event_fd_get(int *fd) {
+    if (m_event < 0)
+        m_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (m_event < 0)
+        return tl::unexpected(Error{errno, "event_fd_get", fmt::format("eventfd failed: {}", std::strerror(errno))});
+    *fd = m_event;
+    return {};
+}
+
+ucs_status_t Iface::event_arm(unsigned) {
+    if (m_event < 0) {
+        int ignored = -1;
+        if (!event_fd_get(&ignored))
+            return UCS_ERR_IO_ERROR;
+    }
+    std::uint64_t count = 0;
+    while (read(m_event, &count, sizeof count) == sizeof count) {
+    }
+    if (!m_pending.empty())
+        return UCS_ERR_BUSY;
+    return m_mover.arm(m_event) ? UCS_OK : UCS_ERR_BUSY;
+}
+
+// ---- endpoints --------------------------------------------------------------------------------------------------------
+
+void Ep::destroy() {
+    interface().purge_pending(*this, nullptr, nullptr);
+    delete this;
+}
+
+ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t) {
+    return interface().copy_now(remote_address, reinterpret_cast<std::uint64_t>(buffer), length);
+}
+
+ucs_status_t Ep::get_short(void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t) {
+    return interface().copy_now(reinterpret_cast<std::uint64_t>(buffer), remote_address, length);
+}
+
+ucs_status_t Ep::put_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t,
+                           uct_completion *comp) {
+    return zcopy(iov, count, remote_address, true, comp);
+}
+
+ucs_status_t Ep::get_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t,
+                           uct_completion *comp) {
+    return zcopy(iov, count, remote_address, false, comp);
+}
+
+ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, bool put,
+                       uct_completion *comp) {
+    if (count == 0)
+        return UCS_OK;
+    if (count > 1 || iov->count > 1)
+        return UCS_ERR_INVALID_PARAM; // max_iov is 1, and the caller knows it
+    const auto local = reinterpret_cast<std::uint64_t>(iov->buffer);
+    const std::uint64_t length = iov->count == 0 ? 0 : iov->length;
+    MemoryHandle *handle = MemoryHandle::from(iov->memh);
+    if (handle && handle->kind == MemoryHandle::Kind::nothing)
+        return UCS_ERR_UNSUPPORTED;
+    HostRange *range = handle ? handle->range.get() : nullptr;
+    return put ? interface().copy(remote_address, local, length, range, comp)
+               : interface().copy(local, remote_address, length, range, comp);
+}
+
+} // namespace gaudi::uct

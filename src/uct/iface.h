@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The transport gaudi_cpy: copies between host memory and cards, within a card and between cards. It reaches itself and
+// nobody else.
+#pragma once
+
+#include "config.h"
+#include "gaudi/mover.h"
+#include "md.h"
+#include "ucx/edge.h"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace gaudi::uct {
+
+class Ep;
+
+class Iface : public ucx::uct_base_iface {
+public:
+    static Result<Iface *> open(Md &domain, ucx::uct_worker_h worker, const ucx::uct_iface_params &params,
+                                const IfaceConfig &config);
+
+    // ---- for UCX, through the edge
+    void close();
+    ucx::ucs_status_t query(ucx::uct_iface_attr *attr);
+    ucx::ucs_status_t estimate_perf(ucx::uct_perf_attr *attr);
+    ucx::ucs_status_t get_address(ucx::uct_iface_addr *address);
+    ucx::ucs_status_t get_device_address(ucx::uct_device_addr *) { return ucx::UCS_OK; }
+    int is_reachable_v2(const ucx::uct_iface_is_reachable_params *params);
+    ucx::ucs_status_t flush(unsigned flags, ucx::uct_completion *comp);
+    ucx::ucs_status_t fence(unsigned) { return ucx::UCS_OK; }
+    unsigned progress();
+    Result<void> event_fd_get(int *fd);
+    ucx::ucs_status_t event_arm(unsigned events);
+    Result<void> create_ep(const ucx::uct_ep_params *params, ucx::uct_ep_h *ep);
+    void failed(const Error &error) const noexcept;
+
+    // ---- for the endpoint
+    ucx::ucs_status_t copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
+                           ucx::uct_completion *comp);
+    ucx::ucs_status_t copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
+    ucx::ucs_status_t add_pending(Ep &ep, ucx::uct_pending_req *request);
+    void purge_pending(Ep &ep, ucx::uct_pending_purge_callback_t callback, void *arg);
+
+private:
+    /// Copies that a flush waits for: those posted since the flush before it.
+    struct Epoch {
+        unsigned pending = 0;
+        std::vector<ucx::uct_completion *> flushes;
+    };
+    struct Operation {
+        Iface *iface;
+        Epoch *epoch;
+        ucx::uct_completion *comp;
+        Operation *next;
+    };
+    struct Pending {
+        Ep *ep;
+        ucx::uct_pending_req *request;
+    };
+
+    Iface(Md &domain, const IfaceConfig &settings) : m_md(domain), m_config(settings), m_mover(domain.cards()) {}
+    ~Iface();
+
+    Operation *take_operation();
+    static void ended(void *user, int error);
+    void end_epochs(ucx::ucs_status_t status);
+    void run_pending();
+
+    Md &m_md;
+    const IfaceConfig m_config;
+    Mover m_mover;
+    std::uint64_t m_id = 0;
+    int m_event = -1;
+    std::deque<Epoch> m_epochs{1}; // the last one is open
+    std::deque<Pending> m_pending;
+    std::vector<std::unique_ptr<Operation>> m_operations;
+    Operation *m_free = nullptr;
+    ucx::ucs_status_t m_flush_status = ucx::UCS_OK;
+};
+
+class Ep : public ucx::uct_ep {
+public:
+    explicit Ep(Iface &owner) : uct_ep{&owner.super} {}
+
+    ucx::ucs_status_t put_short(const void *buffer, unsigned length, std::uint64_t remote_address, ucx::uct_rkey_t);
+    ucx::ucs_status_t get_short(void *buffer, unsigned length, std::uint64_t remote_address, ucx::uct_rkey_t);
+    ucx::ucs_status_t put_zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address,
+                                ucx::uct_rkey_t rkey, ucx::uct_completion *comp);
+    ucx::ucs_status_t get_zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address,
+                                ucx::uct_rkey_t rkey, ucx::uct_completion *comp);
+    ucx::ucs_status_t pending_add(ucx::uct_pending_req *request, unsigned) {
+        return interface().add_pending(*this, request);
+    }
+    void pending_purge(ucx::uct_pending_purge_callback_t callback, void *arg) {
+        interface().purge_pending(*this, callback, arg);
+    }
+    ucx::ucs_status_t flush(unsigned flags, ucx::uct_completion *comp) { return interface().flush(flags, comp); }
+    ucx::ucs_status_t fence(unsigned) { return ucx::UCS_OK; }
+    ucx::ucs_status_t check(unsigned, ucx::uct_completion *) { return ucx::UCS_OK; }
+    void destroy();
+
+private:
+    Iface &interface() const { return ucx::edge::object<Iface>(iface); }
+    ucx::ucs_status_t zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address, bool put,
+                            ucx::uct_completion *comp);
+};
+
+} // namespace gaudi::uct

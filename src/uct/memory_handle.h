@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What UCX holds for registered or allocated memory.
+#pragma once
+
+#include "gaudi/host_range.h"
+#include "gaudi/region.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace gaudi::uct {
+
+struct MemoryHandle {
+    enum class Kind {
+        host,      // mapped into a card at the first copy there
+        gaudi,     // in a mapping of device memory that we know
+        allocated, // the same, and ours to free
+        nothing,   // somebody else's; registering must succeed for UCX's sake, copies through it are refused
+    };
+    static constexpr std::uint32_t kMagic = 0x47415548;
+
+    std::uint32_t magic = kMagic; // a handle comes back through UCX's C, and from programs that mix them up
+    Kind kind = Kind::nothing;
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;
+    std::unique_ptr<HostRange> range;
+    Region *region = nullptr;
+    std::uint64_t generation = 0; // of the region when this was made
+
+    ~MemoryHandle() { magic = 0; }
+
+    static MemoryHandle *from(void *memh) {
+        auto *handle = static_cast<MemoryHandle *>(memh);
+        return handle && handle->magic == kMagic ? handle : nullptr;
+    }
+    bool live() const { return region && region->generation() == generation; }
+};
+
+} // namespace gaudi::uct

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "remote_key.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace gaudi::uct {
+namespace {
+
+/// getpid without the system call: keys are packed for every message.
+std::int32_t own_process() {
+    static std::atomic<std::int32_t> known{0};
+    std::int32_t pid = known.load(std::memory_order_relaxed);
+    if (pid == 0) {
+        static std::atomic<bool> hooked{false};
+        if (!hooked.exchange(true))
+            pthread_atfork(nullptr, nullptr, [] { known.store(0, std::memory_order_relaxed); });
+        pid = getpid();
+        known.store(pid, std::memory_order_relaxed);
+    }
+    return pid;
+}
+
+tl::unexpected<Error> refuse(int code, std::string sentence) {
+    return tl::unexpected(Error{code, "remote key", std::move(sentence)});
+}
+
+} // namespace
+
+bool RemoteKey::own() const {
+    return process == own_process();
+}
+
+RemoteKey RemoteKey::of(const MemoryHandle &handle) {
+    RemoteKey key{handle.address, handle.length, -1, own_process()};
+    if (handle.region) {
+        key.address = handle.region->base();
+        key.length = handle.region->size();
+        key.descriptor = handle.region->export_descriptor();
+    }
+    return key;
+}
+
+Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
+    RemoteKey key;
+    std::memcpy(&key, buffer, sizeof key);
+    if (key.process <= 0)
+        return refuse(EINVAL, fmt::format("a remote key names process {}, which is none", key.process));
+    if (key.descriptor < -1)
+        return refuse(EINVAL, fmt::format("a remote key names descriptor {}, which is none", key.descriptor));
+    if (key.length == 0 || key.address + key.length < key.address)
+        return refuse(EINVAL, fmt::format("a remote key names {} bytes at {:#x}, which is no range", key.length,
+                                          key.address));
+    if (key.own() && key.descriptor >= 0) {
+        const Region *region = cards.find(key.address);
+        if (!region || region->base() != key.address || region->size() != key.length)
+            return refuse(EINVAL, fmt::format("a remote key of this process names a block at {:#x} that is not there",
+                                              key.address));
+    }
+    return key;
+}
+
+Result<thunk::Fd> RemoteKey::fetch() const {
+    if (descriptor < 0)
+        return refuse(ENOTSUP, "the memory that a remote key names is not exported as a dma-buf");
+    const thunk::Fd target(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+    if (!target)
+        return refuse(errno, fmt::format("process {} of a remote key cannot be reached: {} (is it in another pid "
+                                         "namespace?)",
+                                         process, std::strerror(errno)));
+    thunk::Fd fetched(static_cast<int>(syscall(SYS_pidfd_getfd, target.get(), descriptor, 0)));
+    if (!fetched)
+        return refuse(errno, fmt::format("descriptor {} of process {} cannot be fetched: {}{}", descriptor, process,
+                                         std::strerror(errno),
+                                         errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
+    const off_t size = lseek(fetched.get(), 0, SEEK_END);
+    if (size < 0 || static_cast<std::uint64_t>(size) != length)
+        return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of {} bytes", descriptor, process,
+                                          length));
+    return fetched;
+}
+
+} // namespace gaudi::uct

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The 24 bytes that name memory to somebody else: the exported block, its length, the dma-buf's descriptor and the
+// process it belongs to. They may come from the network, and nothing in them is believed before it has been checked.
+#pragma once
+
+#include "config.h"
+#include "gaudi/cards.h"
+#include "memory_handle.h"
+
+#include <cstdint>
+
+namespace gaudi::uct {
+
+struct RemoteKey {
+    std::uint64_t address;
+    std::uint64_t length;
+    std::int32_t descriptor; // -1 where nothing is exported
+    std::int32_t process;
+
+    static RemoteKey of(const MemoryHandle &handle);
+    /// Reads and checks a key. One of this process must name memory that is there.
+    static Result<RemoteKey> read(const void *buffer, Cards &cards);
+
+    /// The other process's dma-buf, checked to be one of the right size.
+    Result<thunk::Fd> fetch() const;
+
+    bool own() const;
+};
+static_assert(sizeof(RemoteKey) == 24);
+
+} // namespace gaudi::uct

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "proof.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gaudi::ucx {
+namespace {
+
+// ---- numbered stubs
+
+constexpr int no_hit = -1;
+constexpr std::size_t table_slots = 64; // more than any table has, so that one that grew is still inside
+constexpr int stray = 1000;             // stubs in places where no table should be looked for count from here
+
+std::mutex proving; // the stubs have one place to leave their number
+int hit = no_hit;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
+
+template <int number>
+long stub() noexcept {
+    hit = number;
+    return UCS_ERR_UNSUPPORTED; // nothing that a dispatcher does after a success is wanted
+}
+
+using Stub = long (*)() noexcept;
+using StubTable = std::array<Stub, table_slots>;
+
+template <int first>
+StubTable stub_table() noexcept {
+    return []<int... slot>(std::integer_sequence<int, slot...>) { return StubTable{stub<first + slot>...}; }
+    (std::make_integer_sequence<int, static_cast<int>(table_slots)>());
+}
+
+// ---- scratch objects
+
+// Everything a dispatcher may look at on its way to a slot. Where our layout has no table but another might have one,
+// there is a table of stray stubs: a wrong guess gets a number, not a crash.
+struct Scratch {
+    StubTable md_ops = stub_table<0>();
+    StubTable internal_ops = stub_table<0>();
+    StubTable stray_ops = stub_table<stray>();
+    union Interface {
+        std::array<const void *, 512> words;
+        uct_base_iface iface;
+    } interface;
+    uct_component component{};
+    std::array<void *, 64> md{};
+    std::array<void *, 64> ep{};
+    std::array<char, 4096> zeros{}; // for any structure of parameters or attributes
+    std::array<char, 4096> output{};
+
+    Scratch() noexcept {
+        interface.words.fill(&stray_ops);
+        const StubTable iface_ops = stub_table<0>();
+        std::memcpy(&interface.iface.super.ops, iface_ops.data(), sizeof(uct_iface_ops));
+        interface.iface.internal_ops = reinterpret_cast<uct_iface_internal_ops *>(&internal_ops);
+        std::memcpy(component.name, "gaudi_proof", sizeof("gaudi_proof"));
+        md.fill(&stray_ops);
+        md[0] = &md_ops;
+        md[1] = &component;
+        ep.fill(nullptr);
+        ep[0] = &interface;
+    }
+
+    uct_md_h md_handle() noexcept { return reinterpret_cast<uct_md_h>(&md); }
+    uct_iface_h iface_handle() noexcept { return &interface.iface.super; }
+    uct_ep_h ep_handle() noexcept { return reinterpret_cast<uct_ep_h>(&ep); }
+
+    template <class T>
+    T *parameters() noexcept {
+        return reinterpret_cast<T *>(&zeros);
+    }
+    template <class T>
+    T *result() noexcept {
+        return reinterpret_cast<T *>(&output);
+    }
+};
+
+// ---- calls
+
+constexpr std::size_t slot_of(std::size_t offset) { return offset / sizeof(void *); }
+
+Error unlike(std::string found, std::string needed) { return {EPROTO, "prove", fmt::format("{}, {}", found, needed)}; }
+
+template <class Call>
+Result<void> expect(const char *dispatcher, const char *table, std::size_t slot, Call &&call) {
+    hit = no_hit;
+    call();
+    if (hit == static_cast<int>(slot))
+        return {};
+    if (hit == no_hit)
+        return tl::unexpected(unlike(fmt::format("its {} calls no operation", dispatcher),
+                                     fmt::format("slot {} of {} is needed", slot, table)));
+    if (hit >= stray)
+        return tl::unexpected(unlike(fmt::format("its {} looks for {} in another place", dispatcher, table),
+                                     fmt::format("slot {} of it is needed", slot)));
+    return tl::unexpected(unlike(fmt::format("its {} calls slot {} of {}", dispatcher, hit, table),
+                                 fmt::format("slot {} is needed", slot)));
+}
+
+#define GAUDI_UCX_EXPECT(dispatcher, table, slot, ...)                                                                 \
+    if (Result<void> held =                                                                                            \
+            expect(#dispatcher, #table, slot_of(offsetof(table, slot)), [&] { uct.dispatcher(__VA_ARGS__); });         \
+        !held)                                                                                                         \
+    return held
+
+Result<void> prove_md(const Functions &uct, Scratch &scratch) {
+    const uct_md_h md = scratch.md_handle();
+    void *memory = &scratch.output;
+    std::size_t length = 1;
+    uct_mem_h memh = memory;
+    ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
+    uct_md_mem_reg_params reg{};
+    reg.field_mask = UCT_MD_MEM_REG_FIELD_FLAGS;
+    reg.flags = UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    uct_md_mem_dereg_params dereg{};
+    dereg.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH;
+    dereg.memh = memory;
+    uct_md_mem_attach_params attach{};
+    attach.field_mask = UCT_MD_MEM_ATTACH_FIELD_FLAGS;
+    attach.flags = UCT_MD_MEM_ATTACH_FLAG_HIDE_ERRORS;
+
+    GAUDI_UCX_EXPECT(uct_md_close, uct_md_ops, close, md);
+    GAUDI_UCX_EXPECT(uct_md_query_v2, uct_md_ops, query, md, scratch.parameters<uct_md_attr_v2>());
+    GAUDI_UCX_EXPECT(uct_md_mem_alloc, uct_md_ops, mem_alloc, md, &length, &memory, UCS_MEMORY_TYPE_HOST,
+                     UCS_SYS_DEVICE_ID_UNKNOWN, UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS, "proof", &memh);
+    GAUDI_UCX_EXPECT(uct_md_mem_free, uct_md_ops, mem_free, md, memh);
+    GAUDI_UCX_EXPECT(uct_md_mem_advise, uct_md_ops, mem_advise, md, memh, memory, length, 0);
+    GAUDI_UCX_EXPECT(uct_md_mem_reg_v2, uct_md_ops, mem_reg, md, memory, length, &reg, &memh);
+    GAUDI_UCX_EXPECT(uct_md_mem_dereg_v2, uct_md_ops, mem_dereg, md, &dereg);
+    GAUDI_UCX_EXPECT(uct_md_mem_query_v2, uct_md_ops, mem_query, md, memory, length,
+                     scratch.parameters<uct_md_mem_attr_v2>());
+    GAUDI_UCX_EXPECT(uct_md_mkey_pack_v2, uct_md_ops, mkey_pack, md, memh, memory, length,
+                     scratch.parameters<uct_md_mkey_pack_params>(), scratch.result<void>());
+    GAUDI_UCX_EXPECT(uct_md_mem_attach, uct_md_ops, mem_attach, md, memory, &attach, &memh);
+    GAUDI_UCX_EXPECT(uct_md_detect_memory_type, uct_md_ops, detect_memory_type, md, memory, length, &type);
+    if (uct.uct_md_mem_elem_release != nullptr)
+        GAUDI_UCX_EXPECT(uct_md_mem_elem_release, uct_md_ops, mem_elem_release, md, memory);
+    return {};
+}
+
+// In the order of the slots, so that a table with more of them is noticed before a call goes past its end.
+Result<void> prove_iface(const Functions &uct, Scratch &scratch) {
+    const uct_iface_h iface = scratch.iface_handle();
+    const uct_ep_h ep = scratch.ep_handle();
+
+    GAUDI_UCX_EXPECT(uct_ep_get_address, uct_iface_ops, ep_get_address, ep, scratch.result<uct_ep_addr>());
+    GAUDI_UCX_EXPECT(uct_iface_event_fd_get, uct_iface_ops, iface_event_fd_get, iface, scratch.result<int>());
+    GAUDI_UCX_EXPECT(uct_iface_event_arm, uct_iface_ops, iface_event_arm, iface, 0);
+    GAUDI_UCX_EXPECT(uct_iface_query, uct_iface_ops, iface_query, iface, scratch.result<uct_iface_attr>());
+    GAUDI_UCX_EXPECT(uct_iface_get_device_address, uct_iface_ops, iface_get_device_address, iface,
+                     scratch.result<uct_device_addr>());
+    GAUDI_UCX_EXPECT(uct_iface_get_address, uct_iface_ops, iface_get_address, iface, scratch.result<uct_iface_addr>());
+
+    GAUDI_UCX_EXPECT(uct_iface_query_v2, uct_iface_internal_ops, iface_query_v2, iface,
+                     scratch.parameters<uct_iface_attr_v2>());
+    GAUDI_UCX_EXPECT(uct_iface_estimate_perf, uct_iface_internal_ops, iface_estimate_perf, iface,
+                     scratch.parameters<uct_perf_attr>());
+    GAUDI_UCX_EXPECT(uct_iface_is_reachable_v2, uct_iface_internal_ops, iface_is_reachable_v2, iface,
+                     scratch.parameters<uct_iface_is_reachable_params>());
+    GAUDI_UCX_EXPECT(uct_ep_is_connected, uct_iface_internal_ops, ep_is_connected, ep,
+                     scratch.parameters<uct_ep_is_connected_params>());
+    return {};
+}
+
+#undef GAUDI_UCX_EXPECT
+
+// Before any call: in a build with other sizes even the way to a slot may differ.
+Result<void> prove_sizes(const Functions &uct) {
+    const std::tuple<const char *, const ucs_class *, std::size_t> classes[] = {
+        {"uct_base_iface", uct.uct_base_iface_t_class, sizeof(uct_base_iface)},
+        {"uct_base_ep", uct.uct_base_ep_t_class, sizeof(uct_ep)},
+    };
+    for (const auto &[name, found, needed] : classes) {
+        if (found->size != needed)
+            return tl::unexpected(unlike(fmt::format("its {} has {} bytes", name, found->size),
+                                         fmt::format("{} are needed (a build with statistics has more)", needed)));
+    }
+    return {};
+}
+
+} // namespace
+
+const char *tables_name(Tables tables) noexcept {
+    switch (tables) {
+    case Tables::v1_22_0:
+        return "1.22.0";
+    case Tables::v1_22_x:
+        return "1.22.x";
+    case Tables::v1_23:
+        return "1.23";
+    }
+    return "unknown";
+}
+
+bool newer_than_tested(const Version &version) noexcept {
+    return std::tie(version.major, version.minor) > std::tie(newest_tested.major, newest_tested.minor);
+}
+
+Result<Tables> prove(const Functions &uct) {
+    const std::lock_guard lock(proving);
+    const auto scratch = std::make_unique<Scratch>();
+    if (Result<void> held = prove_sizes(uct); !held)
+        return tl::unexpected(held.error());
+    if (Result<void> held = prove_md(uct, *scratch); !held)
+        return tl::unexpected(held.error());
+    if (Result<void> held = prove_iface(uct, *scratch); !held)
+        return tl::unexpected(held.error());
+    if (uct.uct_ep_get_sgl_zcopy != nullptr)
+        return Tables::v1_23;
+    return uct.uct_md_mem_elem_release != nullptr ? Tables::v1_22_x : Tables::v1_22_0;
+}
+
+} // namespace gaudi::ucx

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "command.h"
+
+#include "thunk/owners.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace cli {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+/// With a software server of its own, as a user has it who sets the variables himself.
+class Info : public ::testing::Test {
+protected:
+    Info() {
+        char name[] = "/dev/shm/cli-info-test-XXXXXX";
+        m_dir = ::mkdtemp(name);
+        ::setenv("SOFTGAUDI_DIR", m_dir.c_str(), 1);
+        ::setenv("GAUDI_THUNK", SOFTGAUDI_LIBRARY, 1);
+        for (const char *variable : {"UCX_PLUGIN_PATH", "LD_LIBRARY_PATH", "GAUDI_MAPPING_TABLE"})
+            ::unsetenv(variable);
+    }
+    ~Info() override { fs::remove_all(m_dir); }
+
+    static Json json() {
+        const Result got = result({"info", "--json"});
+        EXPECT_EQ(got.code, 0);
+        EXPECT_EQ(got.err, "");
+        return Json::parse(got.out);
+    }
+
+private:
+    std::string m_dir;
+};
+
+TEST_F(Info, Text) {
+    const Result got = result({"info"});
+    EXPECT_EQ(got.code, 0);
+    EXPECT_EQ(got.err, "");
+    EXPECT_THAT(got.out, HasSubstr("libhl-thunk:     " SOFTGAUDI_LIBRARY ", version "));
+    EXPECT_THAT(got.out, HasSubstr("\n                 SOFTWARE: "));
+    EXPECT_THAT(got.out, HasSubstr("\n                 libuct_gaudi.so.0\n"));
+    EXPECT_THAT(got.out, HasSubstr("\nUCX_PLUGIN_PATH: does not contain the module directory"));
+    EXPECT_THAT(got.out, HasSubstr("\ncards:           8\n"));
+    EXPECT_THAT(got.out, HasSubstr("\nindex  module  bus id        model           memory     free       state        "
+                                   "holder\n0      0       0000:34:00.0  gaudi2 (HL225)  97536 MiB  97536 MiB  "
+                                   "operational  -\n"));
+    EXPECT_THAT(got.out, ContainsRegex("\n7      7       .*operational  -\n$"));
+}
+
+TEST_F(Info, JsonOfEightCards) {
+    const Json out = json();
+    EXPECT_EQ(out.at("schema"), 1);
+    EXPECT_EQ(out.at("version"), UCX_GAUDI_VERSION);
+    EXPECT_EQ(out.at("software"), true);
+    EXPECT_EQ(out.at("libhl_thunk").at("path"), SOFTGAUDI_LIBRARY);
+    EXPECT_THAT(out.at("libhl_thunk").at("version").get<std::string>(), HasSubstr("softgaudi"));
+    ASSERT_EQ(out.at("cards").size(), 8u);
+    for (unsigned i = 0; i < 8; ++i) {
+        const Json &card = out.at("cards")[i];
+        EXPECT_EQ(card.at("index"), i);
+        EXPECT_EQ(card.at("module_id"), i); // the order is by module id
+        EXPECT_EQ(card.at("model"), "gaudi2");
+        EXPECT_EQ(card.at("card_name"), "HL225");
+        EXPECT_EQ(card.at("memory_total_bytes"), 97536 * kMiB);
+        EXPECT_EQ(card.at("memory_free_bytes"), 97536 * kMiB);
+        EXPECT_EQ(card.at("state"), "operational");
+        EXPECT_EQ(card.at("in_use"), false);
+        EXPECT_EQ(card.at("holders"), Json::array());
+    }
+    EXPECT_EQ(out.at("cards")[3].at("bus_id"), "0000:19:00.0");
+}
+
+TEST_F(Info, Gaudi3) {
+    ::setenv("SOFTGAUDI_MODEL", "gaudi3", 1);
+    ::setenv("SOFTGAUDI_CARDS", "1", 1);
+    const Json out = json();
+    ASSERT_EQ(out.at("cards").size(), 1u);
+    EXPECT_EQ(out.at("cards")[0].at("model"), "gaudi3");
+    EXPECT_GT(out.at("cards")[0].at("memory_total_bytes"), 100000 * kMiB);
+}
+
+TEST_F(Info, HeldCardNamesItsHolder) {
+    const auto library = gaudi::thunk::Library::load(SOFTGAUDI_LIBRARY);
+    ASSERT_TRUE(library) << library.error().text;
+    const auto card = gaudi::thunk::DeviceFd::open(**library, "0000:19:00.0");
+    ASSERT_TRUE(card) << card.error().text;
+    const auto memory = gaudi::thunk::allocate(card->get(), 768 * kMiB);
+    ASSERT_TRUE(memory) << memory.error().text;
+
+    const Json out = json();
+    for (const Json &one : out.at("cards")) {
+        const bool held = one.at("bus_id") == "0000:19:00.0";
+        EXPECT_EQ(one.at("in_use"), held);
+        EXPECT_EQ(one.at("holders").size(), held ? 1u : 0u);
+        EXPECT_EQ(one.at("memory_free_bytes"), (97536 - (held ? 768 : 0)) * kMiB);
+        if (held) {
+            EXPECT_EQ(one.at("holders")[0].at("pid"), ::getpid());
+            EXPECT_EQ(one.at("holders")[0].at("command"), "cli_info_test");
+        }
+    }
+    EXPECT_THAT(result({"info"}).out,
+                HasSubstr("  operational  pid " + std::to_string(::getpid()) + " (cli_info_test)\n"));
+}
+
+TEST_F(Info, HolderThatCannotBeFound) {
+    const auto library = gaudi::thunk::Library::load(SOFTGAUDI_LIBRARY);
+    ASSERT_TRUE(library) << library.error().text;
+    auto card = gaudi::thunk::DeviceFd::open(**library, "0000:19:00.0");
+    ASSERT_TRUE(card) << card.error().text;
+    auto memory = gaudi::thunk::allocate(card->get(), 768 * kMiB);
+    ASSERT_TRUE(memory) << memory.error().text;
+    auto mapping = gaudi::thunk::map_device(*memory);
+    ASSERT_TRUE(mapping) << mapping.error().text;
+    const auto exported = card->get().export_dmabuf(mapping->get(), 768 * kMiB);
+    ASSERT_TRUE(exported) << exported.error().text;
+    // The export alone keeps the card in use, and says nothing of whose it is.
+    mapping->detach();
+    memory->detach();
+    ASSERT_TRUE(card->close());
+    const Json out = json();
+    EXPECT_EQ(out.at("cards")[3].at("in_use"), true);
+    EXPECT_EQ(out.at("cards")[3].at("holders"), Json::array());
+    EXPECT_THAT(result({"info"}).out, HasSubstr("  operational  another process\n"));
+}
+
+TEST_F(Info, WhatACardDoesNotTell) {
+    ::setenv("SOFTGAUDI_FAULTS", "get_device_status_info@0=EIO;get_dram_usage@0=EIO", 1);
+    const Json out = json();
+    std::map<std::string, int> states;
+    for (const Json &card : out.at("cards")) {
+        ++states[card.at("state").get<std::string>()];
+        EXPECT_EQ(card.at("memory_free_bytes").is_null(), card.at("state") != "operational");
+    }
+    EXPECT_EQ(states, (std::map<std::string, int>{{"operational", 7}, {"unknown (EIO)", 1}}));
+    EXPECT_THAT(result({"info"}).out, ContainsRegex("97536 MiB  unknown +unknown .EIO.  -\n"));
+}
+
+TEST_F(Info, NoLibrary) {
+    ::unsetenv("GAUDI_THUNK");
+    const Result text = result({"info"});
+    EXPECT_EQ(text.code, 0);
+    EXPECT_EQ(text.err, "");
+    EXPECT_THAT(text.out, HasSubstr("libhl-thunk:     not found\n"));
+    EXPECT_THAT(text.out, HasSubstr("\ncards:           no card\n"));
+    EXPECT_THAT(text.out, Not(HasSubstr("SOFTWARE")));
+    const Json out = json();
+    EXPECT_EQ(out.at("libhl_thunk"), nullptr);
+    EXPECT_EQ(out.at("software"), false);
+    EXPECT_EQ(out.at("cards"), Json::array());
+}
+
+TEST_F(Info, LibraryButNoCard) {
+    ::setenv("SOFTGAUDI_CARDS", "0", 1);
+    const Result text = result({"info"});
+    EXPECT_EQ(text.code, 0);
+    EXPECT_THAT(text.out, HasSubstr("SOFTWARE"));
+    EXPECT_THAT(text.out, HasSubstr("\ncards:           no card\n"));
+}
+
+void fails(const std::string &sentence) {
+    for (const Words &words : {Words{"info"}, Words{"info", "--json"}}) {
+        const Result got = result(words);
+        EXPECT_EQ(got.code, 1);
+        EXPECT_EQ(got.out, "");
+        EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: " + sentence));
+        EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+    }
+}
+
+TEST_F(Info, BadMappingTable) {
+    ::setenv("GAUDI_MAPPING_TABLE", "[3]", 1);
+    fails("GAUDI_MAPPING_TABLE: entry 0 is not an object\n");
+}
+
+TEST_F(Info, LibraryThatIsNamedButMissing) {
+    ::setenv("GAUDI_THUNK", "/no/such/libhl-thunk.so", 1);
+    fails("GAUDI_THUNK=/no/such/libhl-thunk.so: ");
+}
+
+TEST_F(Info, NobodyGetsTheAnswer) {
+    Command command({"-c", "'" UCX_GAUDI_COMMAND "' info >/dev/full"}, "/bin/sh");
+    EXPECT_EQ(command.wait(), 1);
+    EXPECT_EQ(command.err().rest(), "ucx_gaudi: cannot write: No space left on device\n");
+}
+
+TEST_F(Info, MappingTableOrders) {
+    ::setenv("GAUDI_MAPPING_TABLE",
+             R"([{"index":1,"module_id":0,"bus_id":"0000:34:00.0"},{"index":0,"module_id":3,"bus_id":"0000:19:00.0"}])",
+             1);
+    const Json out = json();
+    ASSERT_EQ(out.at("cards").size(), 2u);
+    EXPECT_EQ(out.at("cards")[0].at("module_id"), 3);
+    EXPECT_EQ(out.at("cards")[1].at("module_id"), 0);
+}
+
+TEST_F(Info, ModulesAndPluginPath) {
+    const fs::path modules = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path() / "lib" / "ucx-gaudi";
+    Json out = json();
+    EXPECT_EQ(out.at("modules").at("directory"), modules.string());
+    EXPECT_THAT(out.at("modules").at("files").get<Words>(), ::testing::Contains("libuct_gaudi.so.0.0.0"));
+    EXPECT_EQ(out.at("modules").at("in_plugin_path"), false);
+    ::setenv("UCX_PLUGIN_PATH", ("/elsewhere:" + modules.string() + "/").c_str(), 1);
+    EXPECT_EQ(json().at("modules").at("in_plugin_path"), true);
+    EXPECT_THAT(result({"info"}).out, HasSubstr("\nUCX_PLUGIN_PATH: contains the module directory\n"));
+}
+
+} // namespace
+} // namespace cli

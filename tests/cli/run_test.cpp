@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "command.h"
+
+#include <gmock/gmock.h>
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string kTree = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path().string();
+
+// ---- what it hands on -------------------------------------------------------------------------------------------
+
+TEST(Run, ExitCodeIsThePrograms) {
+    EXPECT_EQ(result(run({}, {"true"})).code, 0);
+    EXPECT_EQ(result(run({}, shell("exit 42"))).code, 42);
+    EXPECT_EQ(result(run({}, shell("kill -9 $$"))).code, 128 + SIGKILL);
+    EXPECT_EQ(result(run({}, shell("kill -TERM $$"))).code, 128 + SIGTERM);
+}
+
+TEST(Run, WordsAndStreamsAreHandedOnAsTheyAre) {
+    const Result got = result(run({}, {"/bin/echo", "--version", "a  b", "--", "-v", ""}));
+    EXPECT_EQ(got.out, "--version a  b -- -v \n");
+    EXPECT_EQ(got.err, kSoftware);
+    EXPECT_EQ(result(run({}, shell("echo two >&2"))).err, kSoftware + "two\n");
+}
+
+TEST(Run, SaysWhyAProgramDoesNotStart) {
+    const Result missing = result(run({}, {"no-such-program"}));
+    EXPECT_EQ(missing.code, 127);
+    EXPECT_EQ(missing.err, kSoftware + "ucx_gaudi: cannot run 'no-such-program': No such file or directory\n");
+    const Result refused = result(run({}, {"/etc/passwd"}));
+    EXPECT_EQ(refused.code, 126);
+    EXPECT_EQ(refused.err, kSoftware + "ucx_gaudi: cannot run '/etc/passwd': Permission denied\n");
+}
+
+// ---- what it sets -----------------------------------------------------------------------------------------------
+
+std::string variable(const char *name, Words options = {}) {
+    std::string out = result(run(std::move(options), shell(std::string("echo \"$") + name + "\""))).out;
+    EXPECT_THAT(out, EndsWith("\n"));
+    out.pop_back();
+    return out;
+}
+
+TEST(Run, SetsWhereThingsAre) {
+    ::unsetenv("UCX_PLUGIN_PATH");
+    EXPECT_EQ(variable("UCX_PLUGIN_PATH"), kTree + "/lib/ucx-gaudi");
+    EXPECT_EQ(variable("GAUDI_THUNK"), kTree + "/lib/softgaudi/libhl-thunk.so");
+    EXPECT_THAT(variable("SOFTGAUDI_DIR"), StartsWith("/dev/shm/ucx_gaudi-run-"));
+    EXPECT_THAT(variable("LD_LIBRARY_PATH"), StartsWith(kTree + "/lib/softgaudi"));
+}
+
+TEST(Run, ComesBeforeWhatListsHold) {
+    ::setenv("UCX_PLUGIN_PATH", "/one:/two", 1);
+    ::setenv("LD_LIBRARY_PATH", "/three", 1);
+    EXPECT_EQ(variable("UCX_PLUGIN_PATH"), kTree + "/lib/ucx-gaudi:/one:/two");
+    EXPECT_EQ(variable("LD_LIBRARY_PATH"), kTree + "/lib/softgaudi:/three");
+}
+
+TEST(Run, OptionsOfTheSoftwareGaudi) {
+    ::setenv("SOFTGAUDI_CARDS", "1", 1);
+    EXPECT_EQ(variable("SOFTGAUDI_CARDS"), "1"); // not ours to change
+    EXPECT_EQ(variable("SOFTGAUDI_CARDS", {"--cards", "3"}), "3");
+    EXPECT_EQ(variable("SOFTGAUDI_MODEL", {"--model", "gaudi3"}), "gaudi3");
+    EXPECT_EQ(variable("SOFTGAUDI_PACE", {"--pace", "down:25,up:25"}), "down:25,up:25");
+    EXPECT_EQ(variable("SOFTGAUDI_FAULTS", {"--faults", "open@1#1=EAGAIN"}), "open@1#1=EAGAIN");
+    EXPECT_EQ(variable("SOFTGAUDI_QUIRKS", {"--quirks", "mainline,posted"}), "mainline,posted");
+}
+
+TEST(Run, VerboseTellsVariablesAndCommand) {
+    ::unsetenv("UCX_PLUGIN_PATH");
+    ::unsetenv("LD_LIBRARY_PATH");
+    const Result got = result(run({"-v", "--cards", "2"}, shell("echo \"$SOFTGAUDI_DIR\"")));
+    EXPECT_EQ(got.code, 0);
+    EXPECT_EQ(got.err, kSoftware + "UCX_PLUGIN_PATH=" + kTree + "/lib/ucx-gaudi\n" + "GAUDI_THUNK=" + kTree +
+                           "/lib/softgaudi/libhl-thunk.so\n" + "SOFTGAUDI_DIR=" + got.out + "SOFTGAUDI_CARDS=2\n" +
+                           "LD_LIBRARY_PATH=" + kTree + "/lib/softgaudi\n" + "/bin/sh -c 'echo \"$SOFTGAUDI_DIR\"'\n");
+}
+
+// ---- directories ------------------------------------------------------------------------------------------------
+
+/// What `run` made for a program, by the SOFTGAUDI_DIR that it saw.
+fs::path made(const std::string &server) {
+    fs::path path = fs::path(server).parent_path();
+    EXPECT_THAT(path.filename().string(), StartsWith("ucx_gaudi-run-"));
+    return path;
+}
+
+TEST(Run, DirectoryIsFreshAndGoneAfterwards) {
+    const Result first = result(run({}, shell("echo $SOFTGAUDI_DIR; ls $SOFTGAUDI_DIR; touch $SOFTGAUDI_DIR/left")));
+    const Result second = result(run({}, shell("echo $SOFTGAUDI_DIR; ls $SOFTGAUDI_DIR")));
+    EXPECT_NE(first.out, second.out);
+    EXPECT_EQ(std::count(second.out.begin(), second.out.end(), '\n'), 1) << second.out;
+    EXPECT_FALSE(fs::exists(made(first.out)));
+    EXPECT_FALSE(fs::exists(made(second.out)));
+}
+
+TEST(Run, DirectoryIsGoneAfterTheProgramWasKilled) {
+    const Result got = result(run({}, shell("echo $SOFTGAUDI_DIR; kill -9 $$")));
+    EXPECT_EQ(got.code, 128 + SIGKILL);
+    EXPECT_FALSE(fs::exists(made(got.out)));
+}
+
+TEST(Run, DirectoryIsGoneWhenTheProgramDoesNotStart) {
+    const Result got = result(run({"-v"}, {"no-such-program"}));
+    const std::size_t at = got.err.find("SOFTGAUDI_DIR=") + 14;
+    EXPECT_FALSE(fs::exists(made(got.err.substr(at, got.err.find('\n', at) - at))));
+}
+
+TEST(Run, SignalsAreHandedOnAndTheDirectoryIsGone) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+        Command command(run({}, shell("trap 'echo told; exit 7' TERM INT HUP; echo $SOFTGAUDI_DIR; "
+                                      "while :; do sleep 0.02; done")));
+        const std::string server = command.out().line();
+        EXPECT_TRUE(fs::exists(server));
+        command.kill(signal);
+        EXPECT_EQ(command.out().line(), "told");
+        EXPECT_EQ(command.wait(), 128 + signal);
+        EXPECT_FALSE(fs::exists(made(server)));
+    }
+}
+
+TEST(Run, SignalThatEndsTheProgramEndsTheRun) {
+    Command command(run({}, {"/bin/sh", "-c", "echo $SOFTGAUDI_DIR; exec sleep 1000"}));
+    const std::string server = command.out().line();
+    command.kill(SIGTERM);
+    EXPECT_EQ(command.wait(), 128 + SIGTERM);
+    EXPECT_FALSE(fs::exists(made(server)));
+}
+
+TEST(Run, OtherSignalsAreHandedOnAndChangeNothing) {
+    Command command(run({}, shell("trap 'echo told; exit 7' USR1; echo ready; while :; do sleep 0.02; done")));
+    EXPECT_EQ(command.out().line(), "ready");
+    command.kill(SIGUSR1);
+    EXPECT_EQ(command.out().line(), "told");
+    EXPECT_EQ(command.wait(), 7);
+}
+
+TEST(Run, LeftoverIsSweptButNotBeforeItsProgramEnded) {
+    Command command(run({}, {"/bin/sh", "-c", "echo $$; echo $SOFTGAUDI_DIR; exec sleep 1000"}));
+    const pid_t program = std::stoi(command.out().line());
+    const auto ended =
+        static_cast<int>(::syscall(SYS_pidfd_open, program, 0)); // readable then; files are closed before
+    ASSERT_GE(ended, 0);
+    const fs::path left = made(command.out().line());
+    command.kill(SIGKILL);
+    EXPECT_EQ(command.wait(), -SIGKILL);
+    EXPECT_EQ(result(run({}, {"true"})).code, 0);
+    EXPECT_TRUE(fs::exists(left)) << "its program still uses it";
+    ::kill(program, SIGKILL);
+    pollfd wanted{ended, POLLIN, 0};
+    EXPECT_EQ(::poll(&wanted, 1, 60'000), 1);
+    ::close(ended);
+    EXPECT_EQ(result(run({}, {"true"})).code, 0);
+    EXPECT_FALSE(fs::exists(left));
+}
+
+TEST(Run, SweepsItsOwnOnly) {
+    const std::string own = "/dev/shm/ucx_gaudi-run-999999999-aBcD12";
+    const std::string others[] = {"/dev/shm/ucx_gaudi-run-mine-" + std::to_string(::getpid()),
+                                  "/dev/shm/ucx_gaudi-run-" + std::to_string(::getpid()) + "-keep"};
+    fs::create_directories(own + "/cards/GAUDI2-card0");
+    std::ofstream(own + "/cards/GAUDI2-card0/accel") << "x";
+    for (const std::string &other : others)
+        fs::create_directory(other);
+    EXPECT_EQ(result(run({}, {"true"})).code, 0);
+    EXPECT_FALSE(fs::exists(own));
+    for (const std::string &other : others) {
+        EXPECT_TRUE(fs::exists(other));
+        fs::remove(other);
+    }
+}
+
+TEST(Run, SharedDirectoryStays) {
+    const std::string shared = "/dev/shm/cli-run-test-" + std::to_string(::getpid());
+    EXPECT_EQ(variable("SOFTGAUDI_DIR", {"--dir", shared}), shared);
+    EXPECT_TRUE(fs::is_directory(shared));
+    fs::current_path("/dev/shm"); // a relative one means the same to a program that goes elsewhere
+    EXPECT_EQ(variable("SOFTGAUDI_DIR", {"--dir", fs::path(shared).filename().string()}), shared);
+    fs::remove_all(shared);
+}
+
+// ---- refusals ---------------------------------------------------------------------------------------------------
+
+void refuses(Words options, const std::string &sentence) {
+    const Result got = result(run(std::move(options), {"true"}));
+    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.out, "");
+    EXPECT_THAT(got.err, AllOf(StartsWith("ucx_gaudi: "), HasSubstr(sentence), Not(HasSubstr("softgaudi,"))));
+    EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+}
+
+TEST(Run, RefusesWhatIsNoServer) {
+    refuses({"--dir", "/proc/x"}, "--dir /proc/x: must be on tmpfs");
+    refuses({"--dir", "/dev/shm/no/such"}, "--dir /dev/shm/no/such: ");
+    const std::string file = "/dev/shm/cli-run-test-file-" + std::to_string(::getpid());
+    std::ofstream(file) << "x";
+    refuses({"--dir", file}, "is not a directory");
+    fs::remove(file);
+}
+
+TEST(Run, RefusesAnUnknownUcx) {
+    const std::string engines = "/dev/shm/cli-run-test-engines-" + std::to_string(::getpid());
+    for (const char *name : {"rapids-1.9", "rapids-1.10"}) {
+        fs::create_directories(engines + "/" + name + "/libucx/lib");
+        std::ofstream(engines + "/" + name + "/libucx/lib/libucs.so.0") << "x";
+    }
+    fs::create_directories(engines + "/nixl-7/nixl.libs");
+    std::ofstream(engines + "/nixl-7/nixl.libs/libucs-0123abcd.so.0.0.0") << "x";
+    fs::create_directories(engines + "/downloads");
+    ::setenv("GAUDI_ENGINES", engines.c_str(), 1);
+    refuses({"--ucx", "1.99"},
+            "--ucx 1.99: is neither an engine nor a directory; there are rapids, nixl-7, rapids-1.9, rapids-1.10\n");
+    refuses({"--ucx", engines + "/downloads"}, "there is no libucs in it");
+    EXPECT_THAT(variable("LD_LIBRARY_PATH", {"--ucx", "rapids"}), StartsWith(engines + "/rapids-1.10/libucx/lib:"));
+    EXPECT_THAT(variable("LD_LIBRARY_PATH", {"--ucx", engines + "/rapids-1.9"}),
+                StartsWith(engines + "/rapids-1.9/libucx/lib:"));
+    fs::remove_all(engines);
+    refuses({"--ucx", "rapids"}, "there are no engines in '" + engines + "'");
+}
+
+} // namespace
+} // namespace cli

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conversation.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <iostream>
+
+namespace e2e {
+
+const char *name(Operation operation) {
+    constexpr std::array names = {"tag", "am", "put", "get", "stream"};
+    return names[static_cast<unsigned>(operation)];
+}
+
+/// The library starts in the child and in the parent after the fork, as in two programs.
+void run_pair(const std::function<void(Side &, bool first)> &conversation, const Options &options) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const pid_t child = fork();
+    const bool first = child != 0;
+    close(ends[first ? 1 : 0]);
+    std::string problem;
+    try {
+        Pipe pipe(ends[first ? 0 : 1]);
+        Side side(pipe, options);
+        conversation(side, first);
+        side.meet();
+    } catch (const std::exception &error) {
+        problem = error.what();
+    }
+    close(ends[first ? 0 : 1]);
+    if (!first) {
+        if (!problem.empty())
+            std::cerr << "second side: " << problem << '\n';
+        _exit(problem.empty() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(problem, "");
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the second side failed";
+}
+
+namespace {
+
+ucp_request_param_t param_for(const Memory &memory) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
+    param.memh = memory.handle();
+    return param;
+}
+
+void expect_same(const std::vector<char> &got, const std::vector<char> &wanted, std::size_t size) {
+    if (got != wanted)
+        throw Failure("wrong bytes at size " + std::to_string(size));
+}
+
+} // namespace
+
+/// `first` sends (or puts into, or is read by) the second.
+void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle) {
+    const std::vector<char> wanted = pattern(size, static_cast<unsigned>(size) + 1);
+    ucp_request_param_t param{};
+    if (with_handle)
+        param = param_for(memory);
+    const bool sends = first || operation == Operation::put || operation == Operation::get;
+    if (first != (operation == Operation::get))
+        memory.write(wanted);
+    else
+        memory.write(std::vector<char>(size, 0));
+    side.meet();
+    switch (operation) {
+    case Operation::tag:
+        if (sends) {
+            side.finish(ucp_tag_send_nbx(side.peer(), memory.data(), size, 42, &param), "tag send");
+        } else {
+            side.finish(ucp_tag_recv_nbx(side.worker(), memory.data(), size, 42, ~0ull, &param), "tag receive");
+        }
+        break;
+    case Operation::stream:
+        if (sends) {
+            side.finish(ucp_stream_send_nbx(side.peer(), memory.data(), size, &param), "stream send");
+        } else if (size != 0) {
+            std::size_t length = 0;
+            ucp_request_param_t receive = param;
+            receive.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+            receive.flags = UCP_STREAM_RECV_FLAG_WAITALL;
+            side.finish(ucp_stream_recv_nbx(side.peer(), memory.data(), size, &length, &receive), "stream receive");
+        }
+        break;
+    case Operation::am:
+        if (sends) {
+            const char header[] = "header";
+            side.finish(ucp_am_send_nbx(side.peer(), 7, header, sizeof header, memory.data(), size, &param), "am send");
+        } else {
+            while (side.messages().empty())
+                side.progress();
+            Side::Message message = std::move(side.messages().back());
+            side.messages().clear();
+            if (message.length != size)
+                throw Failure("an active message of another length arrived");
+            if (message.data)
+                side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, memory.data(), size, &param), "am receive");
+            else
+                memory.write(message.bytes);
+        }
+        break;
+    case Operation::put:
+    case Operation::get: {
+        side.pipe().send(memory.key());
+        const std::vector<char> key = side.pipe().receive();
+        const auto address = reinterpret_cast<std::uint64_t>(memory.data());
+        const auto *raw = reinterpret_cast<const char *>(&address);
+        side.pipe().send({raw, raw + sizeof address});
+        const std::vector<char> remote_bytes = side.pipe().receive();
+        std::uint64_t remote = 0;
+        std::memcpy(&remote, remote_bytes.data(), sizeof remote);
+        if (first) {
+            ucp_rkey_h rkey = nullptr;
+            check(ucp_ep_rkey_unpack(side.peer(), key.data(), &rkey), "ucp_ep_rkey_unpack");
+            side.finish(operation == Operation::put
+                            ? ucp_put_nbx(side.peer(), memory.data(), size, remote, rkey, &param)
+                            : ucp_get_nbx(side.peer(), memory.data(), size, remote, rkey, &param),
+                        "put or get");
+            ucp_request_param_t none{};
+            side.finish(ucp_ep_flush_nbx(side.peer(), &none), "flush");
+            ucp_rkey_destroy(rkey);
+        }
+        break;
+    }
+    }
+    side.meet();
+    expect_same(memory.read(size), wanted, size);
+}
+
+} // namespace e2e

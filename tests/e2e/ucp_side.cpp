@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ucp_side.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace e2e {
+
+void check(ucs_status_t status, const char *what) {
+    if (status != UCS_OK)
+        throw Failure(std::string(what) + ": " + ucs_status_string(status));
+}
+
+void Pipe::send(const std::vector<char> &bytes) {
+    const std::size_t size = bytes.size();
+    if (::send(m_socket, &size, sizeof size, MSG_NOSIGNAL) != sizeof size)
+        throw Failure("the other side is gone");
+    for (std::size_t done = 0; done < size;) {
+        const ssize_t put = ::send(m_socket, bytes.data() + done, size - done, MSG_NOSIGNAL);
+        if (put <= 0)
+            throw Failure("the other side is gone");
+        done += static_cast<std::size_t>(put);
+    }
+}
+
+std::vector<char> Pipe::receive() {
+    std::size_t size = 0;
+    if (recv(m_socket, &size, sizeof size, MSG_WAITALL) != sizeof size)
+        throw Failure("the other side is gone");
+    std::vector<char> bytes(size);
+    if (size != 0 && recv(m_socket, bytes.data(), size, MSG_WAITALL) != static_cast<ssize_t>(size))
+        throw Failure("the other side is gone");
+    return bytes;
+}
+
+void Pipe::meet(const std::function<void()> &meanwhile) {
+    send({'m'});
+    pollfd ready{m_socket, POLLIN, 0};
+    while (poll(&ready, 1, 0) == 0)
+        meanwhile();
+    receive();
+}
+
+Side::Side(Pipe &pipe, const Options &options) : m_pipe(pipe), m_options(options) {
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_STREAM;
+    if (options.wakeup)
+        params.features |= UCP_FEATURE_WAKEUP;
+    if (options.threads) {
+        params.field_mask |= UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+        params.mt_workers_shared = 1;
+    }
+    ucp_config_t *config = nullptr;
+    check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+    const ucs_status_t status = ucp_init(&params, config, &m_context);
+    ucp_config_release(config);
+    check(status, "ucp_init");
+    ucp_worker_params_t worker{};
+    worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    worker.thread_mode = options.threads ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
+    check(ucp_worker_create(m_context, &worker, &m_worker), "ucp_worker_create");
+    if (options.wakeup)
+        check(ucp_worker_get_efd(m_worker, &m_event), "ucp_worker_get_efd");
+
+    ucp_am_handler_param_t handler{};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = 7;
+    handler.arg = this;
+    handler.cb = [](void *arg, const void *header, size_t header_length, void *data, size_t length,
+                    const ucp_am_recv_param_t *param) -> ucs_status_t {
+        auto &side = *static_cast<Side *>(arg);
+        Message message;
+        message.header.assign(static_cast<const char *>(header), static_cast<const char *>(header) + header_length);
+        message.length = length;
+        if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+            message.data = data;
+            side.m_messages.push_back(std::move(message));
+            return UCS_INPROGRESS;
+        }
+        message.bytes.assign(static_cast<const char *>(data), static_cast<const char *>(data) + length);
+        side.m_messages.push_back(std::move(message));
+        return UCS_OK;
+    };
+    check(ucp_worker_set_am_recv_handler(m_worker, &handler), "ucp_worker_set_am_recv_handler");
+    connect();
+}
+
+void Side::connect() {
+    ucp_address_t *address = nullptr;
+    std::size_t length = 0;
+    check(ucp_worker_get_address(m_worker, &address, &length), "ucp_worker_get_address");
+    const auto *bytes = reinterpret_cast<const char *>(address);
+    const std::vector<char> own(bytes, bytes + length);
+    ucp_worker_release_address(m_worker, address);
+    m_pipe.send(own);
+    const std::vector<char> theirs = m_pipe.receive();
+    const auto create = [&](const std::vector<char> &to, ucp_ep_h &ep) {
+        ucp_ep_params_t params{};
+        params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+        params.address = reinterpret_cast<const ucp_address_t *>(to.data());
+        check(ucp_ep_create(m_worker, &params, &ep), "ucp_ep_create");
+    };
+    create(theirs, m_peer);
+    create(own, m_self);
+}
+
+Side::~Side() {
+    for (ucp_ep_h ep : {m_peer, m_self}) {
+        if (!ep)
+            continue;
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+        ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &param);
+        while (UCS_PTR_IS_PTR(request) && ucp_request_check_status(request) == UCS_INPROGRESS)
+            ucp_worker_progress(m_worker);
+        if (UCS_PTR_IS_PTR(request))
+            ucp_request_free(request);
+    }
+    if (m_worker)
+        ucp_worker_destroy(m_worker);
+    if (m_context)
+        ucp_cleanup(m_context);
+}
+
+void Side::progress() {
+    if (ucp_worker_progress(m_worker) != 0 || !m_options.wakeup)
+        return;
+    const ucs_status_t armed = ucp_worker_arm(m_worker);
+    if (armed == UCS_ERR_BUSY)
+        return;
+    check(armed, "ucp_worker_arm");
+    pollfd ready{m_event, POLLIN, 0};
+    // The limit is for a wake-up that never comes: then the request does not end and the test's own limit strikes.
+    poll(&ready, 1, 1000);
+}
+
+bool Side::done(ucs_status_ptr_t request) const {
+    return !UCS_PTR_IS_PTR(request) || ucp_request_check_status(request) != UCS_INPROGRESS;
+}
+
+void Side::finish(ucs_status_ptr_t request, const char *what) {
+    while (!done(request))
+        progress();
+    ucs_status_t status = UCS_OK;
+    if (UCS_PTR_IS_PTR(request)) {
+        status = ucp_request_check_status(request);
+        ucp_request_free(request);
+    } else {
+        status = UCS_PTR_STATUS(request);
+    }
+    check(status, what);
+}
+
+Memory::Memory(Side &side, ucs_memory_type_t type, std::size_t size)
+    : m_side(side), m_type(type), m_size(size == 0 ? 1 : size) {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS |
+                        UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+    params.length = m_size;
+    params.flags = UCP_MEM_MAP_ALLOCATE;
+    params.memory_type = type;
+    check(ucp_mem_map(side.context(), &params, &m_memh), "ucp_mem_map");
+    ucp_mem_attr_t attr{};
+    attr.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_MEM_TYPE;
+    check(ucp_mem_query(m_memh, &attr), "ucp_mem_query");
+    if (attr.mem_type != type)
+        throw Failure("memory is not of the type that was asked for");
+    m_data = static_cast<char *>(attr.address);
+}
+
+Memory::~Memory() {
+    if (m_memh)
+        ucp_mem_unmap(m_side.context(), m_memh);
+}
+
+std::vector<char> Memory::key() const {
+    void *buffer = nullptr;
+    std::size_t length = 0;
+    check(ucp_rkey_pack(m_side.context(), m_memh, &buffer, &length), "ucp_rkey_pack");
+    std::vector<char> key(static_cast<char *>(buffer), static_cast<char *>(buffer) + length);
+    ucp_rkey_buffer_release(buffer);
+    return key;
+}
+
+namespace {
+
+/// Something with a key of one's own memory, on the endpoint to oneself.
+template <class Operation> void loopback(Side &side, const Memory &memory, Operation operation, const char *what) {
+    ucp_rkey_h key = nullptr;
+    check(ucp_ep_rkey_unpack(side.self(), memory.key().data(), &key), "ucp_ep_rkey_unpack");
+    ucp_request_param_t param{};
+    ucs_status_ptr_t request = operation(key, &param);
+    side.finish(request, what);
+    side.finish(ucp_ep_flush_nbx(side.self(), &param), "ucp_ep_flush");
+    ucp_rkey_destroy(key);
+}
+
+} // namespace
+
+void Memory::write(const std::vector<char> &bytes, std::size_t offset) {
+    if (m_type == UCS_MEMORY_TYPE_HOST) {
+        std::memcpy(m_data + offset, bytes.data(), bytes.size());
+        return;
+    }
+    loopback(
+        m_side, *this,
+        [&](ucp_rkey_h key, ucp_request_param_t *param) {
+            return ucp_put_nbx(m_side.self(), bytes.data(), bytes.size(), reinterpret_cast<std::uint64_t>(m_data + offset),
+                               key, param);
+        },
+        "fill by put");
+}
+
+std::vector<char> Memory::read(std::size_t length, std::size_t offset) {
+    std::vector<char> bytes(length);
+    if (m_type == UCS_MEMORY_TYPE_HOST) {
+        std::memcpy(bytes.data(), m_data + offset, length);
+        return bytes;
+    }
+    loopback(
+        m_side, *this,
+        [&](ucp_rkey_h key, ucp_request_param_t *param) {
+            return ucp_get_nbx(m_side.self(), bytes.data(), length, reinterpret_cast<std::uint64_t>(m_data + offset), key,
+                               param);
+        },
+        "read by get");
+    return bytes;
+}
+
+std::vector<char> pattern(std::size_t size, unsigned seed) {
+    std::vector<char> bytes(size);
+    std::uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
+    std::size_t i = 0;
+    for (; i + 8 <= size; i += 8) {
+        state = state * 6364136223846793005ull + 1442695040888963407ull;
+        std::memcpy(bytes.data() + i, &state, 8);
+    }
+    for (; i < size; ++i)
+        bytes[i] = static_cast<char>(i * 31 + seed);
+    return bytes;
+}
+
+} // namespace e2e

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One side of a UCP conversation: context, worker, endpoint, and buffers of host or Gaudi memory.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace e2e {
+
+/// Ends a side with a sentence; the other side sees the broken pipe.
+struct Failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+void check(ucs_status_t status, const char *what);
+
+/// Blocking words and byte strings between the two processes.
+class Pipe {
+public:
+    explicit Pipe(int socket) : m_socket(socket) {}
+    void send(const std::vector<char> &bytes);
+    std::vector<char> receive();
+    /// Both sides arrive here before either goes on.
+    void meet(const std::function<void()> &meanwhile);
+
+private:
+    int m_socket;
+};
+
+struct Options {
+    bool wakeup = false;  // sleep on the worker's descriptor instead of polling
+    bool threads = false; // a worker for several threads
+};
+
+class Side {
+public:
+    Side(Pipe &pipe, const Options &options);
+    ~Side();
+    Side(const Side &) = delete;
+    Side &operator=(const Side &) = delete;
+
+    ucp_context_h context() const { return m_context; }
+    ucp_worker_h worker() const { return m_worker; }
+    ucp_ep_h peer() const { return m_peer; }
+    ucp_ep_h self() const { return m_self; }
+
+    void progress();
+    /// Runs a request to its end.
+    void finish(ucs_status_ptr_t request, const char *what);
+    bool done(ucs_status_ptr_t request) const;
+    void meet() {
+        m_pipe.meet([this] { ucp_worker_progress(m_worker); });
+    }
+    Pipe &pipe() { return m_pipe; }
+
+    // active messages that have arrived
+    struct Message {
+        std::vector<char> header;
+        void *data = nullptr; // rendezvous descriptor, or null
+        std::vector<char> bytes;
+        std::size_t length = 0;
+    };
+    std::vector<Message> &messages() { return m_messages; }
+
+private:
+    void connect();
+
+    Pipe &m_pipe;
+    const Options m_options;
+    ucp_context_h m_context = nullptr;
+    ucp_worker_h m_worker = nullptr;
+    ucp_ep_h m_peer = nullptr;
+    ucp_ep_h m_self = nullptr;
+    int m_event = -1;
+    std::vector<Message> m_messages;
+};
+
+/// Memory of either type, mapped with UCP. Filled and read through UCP's own loopback, which is the copy transport.
+class Memory {
+public:
+    Memory(Side &side, ucs_memory_type_t type, std::size_t size);
+    ~Memory();
+    Memory(const Memory &) = delete;
+    Memory &operator=(const Memory &) = delete;
+
+    char *data() const { return m_data; }
+    std::size_t size() const { return m_size; }
+    ucp_mem_h handle() const { return m_memh; }
+    ucs_memory_type_t type() const { return m_type; }
+    std::vector<char> key() const;
+
+    void write(const std::vector<char> &bytes, std::size_t offset = 0);
+    std::vector<char> read(std::size_t length, std::size_t offset = 0);
+
+private:
+    Side &m_side;
+    const ucs_memory_type_t m_type;
+    const std::size_t m_size;
+    ucp_mem_h m_memh = nullptr;
+    char *m_data = nullptr;
+};
+
+std::vector<char> pattern(std::size_t size, unsigned seed);
+
+} // namespace e2e

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The same conversations under other settings: protocols forced, the memory-type cache off, sleeping instead of
+// polling, several threads, several pieces, memory that is mapped twice, several cards.
+#include "conversation.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace e2e;
+
+namespace {
+
+class Variant : public ::testing::Test {
+protected:
+    void set(const char *variable, const char *value) { setenv(variable, value, 1); }
+
+    /// All operations between Gaudi memory of both sides, at a few sizes.
+    void converse(const Options &options = {}) {
+        run_pair(
+            [&](Side &side, bool first) {
+                constexpr std::size_t kLargest = (2 << 20) + 1;
+                Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
+                for (const Operation operation :
+                     {Operation::tag, Operation::am, Operation::put, Operation::get, Operation::stream})
+                    for (const std::size_t size : {std::size_t{1}, std::size_t{4095}, std::size_t{65536}, kLargest})
+                        exchange(side, first, operation, memory, size, size % 2 == 0);
+            },
+            options);
+    }
+};
+
+TEST_F(Variant, with_the_transports_that_ucx_chooses) {
+    converse();
+}
+
+TEST_F(Variant, eager_only) {
+    set("UCX_RNDV_THRESH", "inf");
+    set("UCX_TLS", "tcp,gaudi_cpy");
+    converse();
+}
+
+TEST_F(Variant, rendezvous_only) {
+    set("UCX_RNDV_THRESH", "0");
+    set("UCX_TLS", "sm,gaudi_cpy");
+    converse();
+}
+
+TEST_F(Variant, under_the_name_that_old_launch_lines_use) {
+    set("UCX_TLS", "tcp,gaudi");
+    converse();
+}
+
+TEST_F(Variant, without_the_memory_type_cache) {
+    set("UCX_MEMTYPE_CACHE", "n");
+    converse();
+}
+
+TEST_F(Variant, completion_told_by_the_driver) {
+    set("UCX_GAUDI_CPY_COMPLETION", "driver");
+    converse();
+}
+
+TEST_F(Variant, without_dma_buf) {
+    set("UCX_GAUDI_COPY_DMABUF", "n");
+    converse();
+}
+
+TEST_F(Variant, sleeping_instead_of_polling) {
+    converse({.wakeup = true});
+}
+
+TEST_F(Variant, workers_for_several_threads) {
+    converse({.threads = true});
+}
+
+TEST_F(Variant, pieces_of_a_buffer_as_one_message) {
+    run_pair([](Side &side, bool first) {
+        constexpr std::size_t kPiece = 100'003;
+        Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 4 * kPiece);
+        const std::vector<char> bytes = pattern(4 * kPiece, 9);
+        memory.write(first ? bytes : std::vector<char>(bytes.size(), 0));
+        // Out of order: each piece must land where its own descriptor says.
+        std::array<ucp_dt_iov_t, 3> pieces = {{{memory.data() + 2 * kPiece, kPiece},
+                                               {memory.data(), kPiece},
+                                               {memory.data() + 3 * kPiece + 1, kPiece - 1}}};
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+        side.meet();
+        side.finish(first ? ucp_tag_send_nbx(side.peer(), pieces.data(), pieces.size(), 1, &param)
+                          : ucp_tag_recv_nbx(side.worker(), pieces.data(), pieces.size(), 1, ~0ull, &param),
+                    "pieces");
+        if (first)
+            return;
+        std::vector<char> wanted = bytes;
+        std::fill(wanted.begin() + kPiece, wanted.begin() + 2 * kPiece, '\0');
+        wanted[3 * kPiece] = 0;
+        if (memory.read(4 * kPiece) != wanted)
+            throw Failure("the pieces did not land where they belong");
+    });
+}
+
+TEST_F(Variant, memory_that_is_mapped_a_second_time) {
+    run_pair([](Side &side, bool first) {
+        Memory whole(side, UCS_MEMORY_TYPE_GAUDI, 1 << 20);
+        ucp_mem_map_params_t params{};
+        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        params.address = whole.data() + 777;
+        params.length = 100'000;
+        ucp_mem_h again = nullptr;
+        check(ucp_mem_map(side.context(), &params, &again), "ucp_mem_map of a part");
+        ucp_mem_attr_t attr{};
+        attr.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
+        check(ucp_mem_query(again, &attr), "ucp_mem_query");
+        if (attr.mem_type != UCS_MEMORY_TYPE_GAUDI)
+            throw Failure("a part of Gaudi memory is not recognised");
+        exchange(side, first, Operation::tag, whole, 1 << 20, false);
+        check(ucp_mem_unmap(side.context(), again), "ucp_mem_unmap");
+    });
+}
+
+TEST_F(Variant, four_cards_at_once) {
+    // Two conversations side by side; each process takes a card of its own.
+    const pid_t other = fork();
+    converse();
+    if (other == 0)
+        _exit(HasFailure() ? 1 : 0);
+    int status = 0;
+    waitpid(other, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(Variant, a_process_talks_to_itself) {
+    run_pair([](Side &side, bool) {
+        Memory one(side, UCS_MEMORY_TYPE_GAUDI, 3 << 20), other(side, UCS_MEMORY_TYPE_GAUDI, 3 << 20);
+        const std::vector<char> bytes = pattern(3 << 20, 5);
+        one.write(bytes);
+        ucp_request_param_t param{};
+        ucs_status_ptr_t receive = ucp_tag_recv_nbx(side.worker(), other.data(), bytes.size(), 3, ~0ull, &param);
+        side.finish(ucp_tag_send_nbx(side.self(), one.data(), bytes.size(), 3, &param), "send to oneself");
+        side.finish(receive, "receive from oneself");
+        if (other.read(bytes.size()) != bytes)
+            throw Failure("wrong bytes");
+    });
+}
+
+} // namespace

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opening a card: at the first need, once, and which one when nobody says.
+#include "gaudi.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace {
+
+class CardOpen : public GaudiTest {
+protected:
+    /// Somebody else's, for as long as it lives.
+    static thunk::DeviceFd held(std::size_t index) {
+        return value(thunk::DeviceFd::open(cards().library(), card(index).bus_id()));
+    }
+};
+
+TEST_F(CardOpen, a_card_is_opened_once_however_many_ask) {
+    std::vector<std::thread> threads;
+    std::vector<int> descriptors(8, -1);
+    Card &shared = card();
+    for (int &descriptor : descriptors)
+        threads.emplace_back([&descriptor, &shared] { descriptor = value(shared.open()).fd(); });
+    for (std::thread &thread : threads)
+        thread.join();
+    for (const int descriptor : descriptors)
+        EXPECT_EQ(descriptor, value(shared.open()).fd());
+    EXPECT_TRUE(shared.is_open());
+    EXPECT_EQ(Counters(shared).calls("open"), 1u);
+    EXPECT_EQ(Counters(shared)["opens"], 1u);
+}
+
+TEST_F(CardOpen, a_card_in_reset_is_waited_for) {
+    set("SOFTGAUDI_FAULTS", "open#1=EAGAIN;open#2=EAGAIN");
+    EXPECT_TRUE(card().open());
+    EXPECT_EQ(Counters(card()).calls("open"), 3u);
+}
+
+TEST_F(CardOpen, a_card_in_use_is_refused_at_once_with_a_sentence) {
+    const auto other = held(2);
+    const auto device = card(2).open();
+    ASSERT_FALSE(device);
+    EXPECT_EQ(device.error().code, EBUSY);
+    EXPECT_THAT(device.error().text, AllOf(HasSubstr("card 2 (module 2) is in use"), HasSubstr(card(2).bus_id())));
+    EXPECT_FALSE(card(2).is_open());
+    EXPECT_EQ(Counters(card(2)).calls("open"), 2u) << "theirs and one try of ours";
+    EXPECT_TRUE(card(3).open()) << "the others work";
+}
+
+TEST_F(CardOpen, a_card_that_was_in_use_can_be_opened_later) {
+    auto other = held(0);
+    EXPECT_FALSE(card().open());
+    value(other.close());
+    EXPECT_TRUE(card().open());
+}
+
+TEST_F(CardOpen, other_errors_come_as_they_are) {
+    set("SOFTGAUDI_FAULTS", "open=EACCES");
+    const auto device = card().open();
+    ASSERT_FALSE(device);
+    EXPECT_EQ(device.error().code, EACCES);
+}
+
+TEST_F(CardOpen, an_allocation_on_a_card_in_use_says_so) {
+    const auto other = held(0);
+    const auto address = card().arena().allocate({.length = 1});
+    ASSERT_FALSE(address);
+    EXPECT_THAT(address.error().text, HasSubstr("is in use"));
+    EXPECT_EQ(card().arena().usage().blocks, 0u);
+}
+
+TEST_F(CardOpen, the_usual_card_is_one_that_is_open) {
+    set("HLS_MODULE_ID", "1");
+    value(card(5).open());
+    EXPECT_EQ(value(cards().usual()), &card(5));
+}
+
+TEST_F(CardOpen, the_usual_card_is_else_the_one_of_hls_module_id) {
+    set("HLS_MODULE_ID", "6");
+    EXPECT_EQ(value(cards().usual()), &card(6));
+    EXPECT_FALSE(card(6).is_open()) << "choosing needs no opening";
+}
+
+TEST_F(CardOpen, an_hls_module_id_that_is_not_there_is_an_error) {
+    set("HLS_MODULE_ID", "12");
+    const auto usual = cards().usual();
+    ASSERT_FALSE(usual);
+    EXPECT_THAT(usual.error().text, HasSubstr("module:12"));
+}
+
+TEST_F(CardOpen, the_usual_card_is_else_the_first_that_opens) {
+    const auto first = held(0), second = held(1);
+    EXPECT_EQ(value(cards().usual()), &card(2));
+    EXPECT_TRUE(card(2).is_open());
+}
+
+TEST_F(CardOpen, when_every_card_is_in_use_the_sentence_says_that) {
+    set("SOFTGAUDI_CARDS", "2");
+    const auto first = held(0), second = held(1);
+    const auto usual = cards().usual();
+    ASSERT_FALSE(usual);
+    EXPECT_THAT(usual.error().text, HasSubstr("is in use"));
+}
+
+} // namespace

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every byte arrives, and none beside it: all directions, sizes and alignments, from and to every kind of host memory.
+#include "engine.h"
+
+#include "gaudi/mover.h"
+#include "gaudi/settings.h"
+
+using namespace gaudi;
+using namespace gaudi::test;
+
+namespace {
+
+constexpr std::array<std::uint64_t, 8> kSizes = {0, 1, 7, 4095, 65536, kMiB + 3, 64 * kMiB, 200 * kMiB};
+constexpr std::uint64_t kGuard = 64; // bytes on either side that must stay
+constexpr std::uint64_t kRoom = kSizes.back() + 2 * kMiB;
+
+enum class Host { registered, cached, uncached, unpinnable };
+enum class Completion { word, driver };
+
+std::string name(Host host) {
+    switch (host) {
+    case Host::registered:
+        return "registered";
+    case Host::cached:
+        return "cached";
+    case Host::uncached:
+        return "uncached";
+    default:
+        return "unpinnable";
+    }
+}
+
+class MoverData : public GaudiTest {
+protected:
+    void begin(Host host, Completion completion) {
+        settings().completion_by_driver = completion == Completion::driver;
+        // The ring, two of the self-test where there is one, and then the user's memory.
+        if (host == Host::unpinnable)
+            set("SOFTGAUDI_FAULTS", completion == Completion::driver ? "host_memory_map#2=EFAULT" : "host_memory_map#4=EFAULT");
+        if (host == Host::cached)
+            HostCache::get().enable();
+        m_mover = std::make_unique<Mover>(cards());
+        if (host == Host::registered || host == Host::unpinnable)
+            m_range = std::make_unique<HostRange>(m_host.address(), m_host.size(), cards().all().size());
+    }
+    std::uint64_t device(std::size_t index = 0) { return value(card(index).arena().allocate({.length = kRoom})); }
+
+    void copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+        int error = -1;
+        const auto done = [](void *user, int result) { *static_cast<int *>(user) = result; };
+        const Mover::Posted posted = m_mover->post({destination, source, length, m_range.get(), done, &error});
+        if (length == 0) {
+            ASSERT_EQ(posted, Mover::Posted::done);
+            return;
+        }
+        ASSERT_EQ(posted, Mover::Posted::started) << m_mover->problem();
+        ASSERT_EQ(error, -1) << "never from inside the call";
+        ASSERT_TRUE(until([&] {
+            m_mover->progress();
+            return error >= 0;
+        }));
+        ASSERT_EQ(error, 0);
+        ASSERT_EQ(m_mover->outstanding(), 0u);
+    }
+
+    /// Calls `check(size, offset of the source, offset of the destination)` for all of them.
+    template <class Check>
+    static void for_all(Check &&check) {
+        for (const std::uint64_t size : kSizes) {
+            for (const auto &[from, to] : {std::pair{4096, 8192}, {4097, 8192 + 4095}}) {
+                if (size > kMiB + 3 && from == 4096)
+                    continue; // large ones once, at the odd place
+                SCOPED_TRACE("size " + std::to_string(size) + " from " + std::to_string(from));
+                check(size, static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to));
+                if (HasFatalFailure())
+                    return;
+            }
+        }
+    }
+    /// Fills the place and its guards, runs the copy, and looks at all of it.
+    template <class Write, class Read, class Copy>
+    static void expect_arrives(std::uint64_t size, const Bytes &sent, Write &&write, Read &&read, Copy &&run) {
+        const Bytes before = pattern(size + 2 * kGuard, 77);
+        write(before);
+        run();
+        if (HasFatalFailure())
+            return;
+        Bytes expected = before;
+        std::copy(sent.begin(), sent.end(), expected.begin() + kGuard);
+        EXPECT_TRUE(read(expected.size()) == expected);
+    }
+
+    const HostMemory m_host{kRoom};
+    std::unique_ptr<Mover> m_mover;
+    std::unique_ptr<HostRange> m_range;
+};
+
+class HostAndCard : public MoverData, public ::testing::WithParamInterface<std::tuple<Host, Completion>> {
+protected:
+    void SetUp() override { begin(std::get<0>(GetParam()), std::get<1>(GetParam())); }
+};
+
+TEST_P(HostAndCard, host_to_card) {
+    const std::uint64_t memory = device();
+    const Window window(*cards().find(memory));
+    for_all([&](std::uint64_t size, std::uint64_t from, std::uint64_t to) {
+        const Bytes sent = pattern(size, size + from);
+        m_host.write(from, sent);
+        expect_arrives(
+            size, sent, [&](const Bytes &bytes) { window.write(memory + to - kGuard, bytes); },
+            [&](std::size_t length) { return window.read(memory + to - kGuard, length); },
+            [&] { copy(memory + to, m_host.address(from), size); });
+    });
+    if (std::get<0>(GetParam()) == Host::unpinnable) {
+        EXPECT_FALSE(m_range->on(card(), m_host.address())) << "the test was about something else";
+    }
+}
+
+TEST_P(HostAndCard, card_to_host) {
+    const std::uint64_t memory = device();
+    const Window window(*cards().find(memory));
+    for_all([&](std::uint64_t size, std::uint64_t from, std::uint64_t to) {
+        const Bytes sent = pattern(size, size + from);
+        window.write(memory + from, sent);
+        expect_arrives(
+            size, sent, [&](const Bytes &bytes) { m_host.write(to - kGuard, bytes); },
+            [&](std::size_t length) { return m_host.read(to - kGuard, length); },
+            [&] { copy(m_host.address(to), memory + from, size); });
+    });
+    if (std::get<0>(GetParam()) == Host::unpinnable) {
+        EXPECT_FALSE(m_range->on(card(), m_host.address())) << "the test was about something else";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostAndCard,
+                         ::testing::Combine(::testing::Values(Host::registered, Host::cached, Host::uncached,
+                                                              Host::unpinnable),
+                                            ::testing::Values(Completion::word, Completion::driver)),
+                         [](const auto &one) {
+                             return name(std::get<0>(one.param)) +
+                                    (std::get<1>(one.param) == Completion::word ? "_by_word" : "_by_driver");
+                         });
+
+class CardAndCard : public MoverData, public ::testing::WithParamInterface<Completion> {
+protected:
+    void SetUp() override { begin(Host::uncached, GetParam()); }
+};
+
+TEST_P(CardAndCard, within_a_card) {
+    const std::uint64_t source = device(), destination = device();
+    const Window window(*cards().find(source)), other(*cards().find(destination));
+    for_all([&](std::uint64_t size, std::uint64_t from, std::uint64_t to) {
+        const Bytes sent = pattern(size, size + from);
+        window.write(source + from, sent);
+        expect_arrives(
+            size, sent, [&](const Bytes &bytes) { other.write(destination + to - kGuard, bytes); },
+            [&](std::size_t length) { return other.read(destination + to - kGuard, length); },
+            [&] { copy(destination + to, source + from, size); });
+    });
+}
+
+TEST_P(CardAndCard, from_one_card_to_another) {
+    const std::uint64_t source = device(0), destination = device(5);
+    const Window window(*cards().find(source)), other(*cards().find(destination));
+    for_all([&](std::uint64_t size, std::uint64_t from, std::uint64_t to) {
+        const Bytes sent = pattern(size, size + from);
+        window.write(source + from, sent);
+        expect_arrives(
+            size, sent, [&](const Bytes &bytes) { other.write(destination + to - kGuard, bytes); },
+            [&](std::size_t length) { return other.read(destination + to - kGuard, length); },
+            [&] { copy(destination + to, source + from, size); });
+    });
+}
+
+TEST_P(CardAndCard, blocking_copies_of_all_kinds) {
+    const std::uint64_t first = device(0), second = device(1);
+    const Window window(*cards().find(first)), other(*cards().find(second));
+    for_all([&](std::uint64_t size, std::uint64_t from, std::uint64_t to) {
+        const Bytes sent = pattern(size, size + from);
+        m_host.write(from, sent);
+        ASSERT_EQ(m_mover->copy_now(first + to, m_host.address(from), size), 0);
+        EXPECT_TRUE(window.read(first + to, size) == sent) << "host to card";
+        if (size <= 64 * kMiB) {
+            ASSERT_EQ(m_mover->copy_now(first + 100 * kMiB + from, first + to, size), 0);
+            EXPECT_TRUE(window.read(first + 100 * kMiB + from, size) == sent) << "within a card";
+        }
+        ASSERT_EQ(m_mover->copy_now(second + from, first + to, size), 0);
+        EXPECT_TRUE(other.read(second + from, size) == sent) << "card to card";
+        m_host.write(to, Bytes(size));
+        ASSERT_EQ(m_mover->copy_now(m_host.address(to), second + from, size), 0);
+        EXPECT_TRUE(m_host.read(to, size) == sent) << "card to host";
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CardAndCard, ::testing::Values(Completion::word, Completion::driver),
+                         [](const auto &one) { return one.param == Completion::word ? "by_word" : "by_driver"; });
+
+} // namespace

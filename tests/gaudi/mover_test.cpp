@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which way a copy takes, what it costs, and what is refused.
+#include "engine.h"
+
+#include "gaudi/mover.h"
+
+#include <gmock/gmock.h>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace {
+
+struct Tally {
+    unsigned ended = 0, failed = 0;
+    static void count(void *user, int error) {
+        auto &tally = *static_cast<Tally *>(user);
+        ++tally.ended;
+        tally.failed += error == 0 ? 0 : 1;
+    }
+};
+
+class MoverTest : public GaudiTest {
+protected:
+    static std::uint64_t device(std::uint64_t length = 64 * kMiB, std::size_t index = 0) {
+        return value(card(index).arena().allocate({.length = length}));
+    }
+    HostRange registered() const { return HostRange(m_host.address(), m_host.size(), cards().all().size()); }
+    Mover::Operation operation(std::uint64_t destination, std::uint64_t source, std::uint64_t length,
+                               HostRange *range = nullptr) {
+        return {destination, source, length, range, Tally::count, &m_tally};
+    }
+    static bool finish(Mover &mover) {
+        return until([&] {
+            mover.progress();
+            return mover.outstanding() == 0;
+        });
+    }
+
+    const HostMemory m_host{16 * kMiB};
+    Tally m_tally;
+};
+
+TEST_F(MoverTest, host_to_host_is_not_ours) {
+    Mover mover(cards());
+    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 100)), Mover::Posted::unsupported);
+    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 0)), Mover::Posted::unsupported);
+    EXPECT_EQ(mover.copy_now(m_host.address(), m_host.address(4096), 100), ENOTSUP);
+    EXPECT_THAT(mover.problem(), HasSubstr("neither side"));
+    EXPECT_FALSE(card().is_open());
+}
+
+TEST_F(MoverTest, a_copy_beyond_the_mapping_is_refused_with_a_sentence) {
+    Mover mover(cards());
+    const std::uint64_t memory = device(kPage);
+    EXPECT_EQ(mover.post(operation(memory + kPage - 99, m_host.address(), 100)), Mover::Posted::failed);
+    EXPECT_THAT(mover.problem(), HasSubstr("reaches beyond the mapping"));
+    EXPECT_EQ(mover.post(operation(m_host.address(), memory + kPage - 99, 100)), Mover::Posted::failed);
+    EXPECT_EQ(mover.copy_now(memory + kPage - 99, m_host.address(), 100), EINVAL);
+    EXPECT_EQ(mover.post(operation(memory + kPage - 99, m_host.address(), 99)), Mover::Posted::started);
+    EXPECT_TRUE(finish(mover));
+    EXPECT_EQ(m_tally.ended, 1u);
+    EXPECT_EQ(m_tally.failed, 0u);
+}
+
+TEST_F(MoverTest, a_card_without_a_copy_path_is_unsupported) {
+    set("SOFTGAUDI_MODEL", "gaudi3");
+    Mover mover(cards());
+    const std::uint64_t memory = device(kMiB);
+    EXPECT_EQ(mover.post(operation(memory, m_host.address(), 100)), Mover::Posted::unsupported);
+    EXPECT_NE(mover.copy_now(memory, m_host.address(), 100), 0);
+    EXPECT_THAT(mover.problem(), HasSubstr("takes no copies"));
+}
+
+TEST_F(MoverTest, registered_memory_is_mapped_at_its_first_copy_and_only_then) {
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    value(card().copier());
+    const std::uint64_t before = Counters(card()).calls("host_memory_map");
+    {
+        HostRange range = registered();
+        EXPECT_EQ(Counters(card()).calls("host_memory_map"), before) << "recorded only";
+        for (int i = 0; i < 100; ++i) {
+            ASSERT_EQ(mover.post(operation(memory, m_host.address(3), kMiB, &range)), Mover::Posted::started);
+            ASSERT_TRUE(finish(mover));
+        }
+        EXPECT_EQ(Counters(card()).calls("host_memory_map"), before + 1);
+    }
+    EXPECT_EQ(m_tally.failed, 0u);
+    EXPECT_EQ(Counters(card()).calls("memory_unmap"), 3u) << "the self-test's two, and the range when it ends";
+}
+
+TEST_F(MoverTest, registered_memory_is_mapped_once_per_card) {
+    Mover mover(cards());
+    const std::uint64_t first = device(kMiB, 0), second = device(kMiB, 1);
+    HostRange range = registered();
+    for (int i = 0; i < 10; ++i)
+        for (const std::uint64_t memory : {first, second})
+            ASSERT_EQ(mover.post(operation(memory, m_host.address(), 5000, &range)), Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
+    for (const std::size_t index : {0, 1})
+        EXPECT_EQ(Counters(card(index)).calls("host_memory_map"), 4u) << "ring, self-test, range";
+}
+
+TEST_F(MoverTest, a_thousand_copies_cost_one_map_and_at_most_twenty_submissions) {
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    HostRange range = registered();
+    const Copier &copier = *value(card().copier());
+    const std::uint64_t maps = Counters(card()).calls("host_memory_map"), submitted = copier.submissions();
+    for (std::uint64_t i = 0; i < 1000; ++i)
+        ASSERT_EQ(mover.post(operation(memory + i * 8192, m_host.address(i * 8192), 4096, &range)), Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
+    EXPECT_EQ(m_tally.ended, 1000u);
+    EXPECT_EQ(m_tally.failed, 0u);
+    EXPECT_LE(copier.submissions() - submitted, 20u);
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), maps + 1);
+}
+
+TEST_F(MoverTest, ten_thousand_copies_from_one_buffer_never_registered_cost_one_map) {
+    HostCache::get().enable();
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    value(card().copier());
+    const std::uint64_t maps = Counters(card()).calls("host_memory_map");
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+        ASSERT_TRUE(until([&] {
+            const Mover::Posted posted = mover.post(operation(memory + i % 100 * 65536, m_host.address(), 65536));
+            mover.progress();
+            return posted == Mover::Posted::started;
+        }));
+    }
+    ASSERT_TRUE(finish(mover));
+    EXPECT_EQ(m_tally.ended, 10'000u);
+    EXPECT_EQ(m_tally.failed, 0u);
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), maps + 1);
+}
+
+TEST_F(MoverTest, small_copies_from_memory_never_registered_map_nothing_of_the_user) {
+    HostCache::get().enable();
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    ASSERT_EQ(mover.copy_now(memory, m_host.address(), 8), 0);
+    const std::uint64_t maps = Counters(card()).calls("host_memory_map");
+    for (std::uint64_t i = 0; i < 100; ++i)
+        ASSERT_EQ(mover.copy_now(memory + i, m_host.address(i * 4096), 8), 0);
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), maps);
+}
+
+TEST_F(MoverTest, memory_that_cannot_be_pinned_is_copied_all_the_same) {
+    HostCache::get().enable();
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    const Bytes sent = pattern(m_host.size(), 6);
+    m_host.write(0, sent);
+    ASSERT_EQ(mprotect(m_host.data(), m_host.size(), PROT_READ), 0); // the driver pins for writing
+    HostRange range = registered();
+    for (HostRange *known : {&range, static_cast<HostRange *>(nullptr)}) {
+        ASSERT_EQ(mover.post(operation(memory, m_host.address(), sent.size(), known)), Mover::Posted::started);
+        ASSERT_TRUE(finish(mover));
+        EXPECT_FALSE(range.on(card(), m_host.address()));
+        EXPECT_TRUE(Window(*cards().find(memory)).read(memory, sent.size()) == sent);
+    }
+    EXPECT_EQ(m_tally.failed, 0u);
+}
+
+TEST_F(MoverTest, too_many_at_once_are_told_to_come_back_later) {
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    HostRange range = registered();
+    unsigned started = 0;
+    Mover::Posted posted = Mover::Posted::started;
+    for (std::uint64_t i = 0; i < 2 * Channel::kTransfers && posted == Mover::Posted::started; ++i) {
+        posted = mover.post(operation(memory + i * 2048, m_host.address(i % 4096 * 2048), 1000, &range));
+        started += posted == Mover::Posted::started ? 1 : 0;
+    }
+    EXPECT_EQ(posted, Mover::Posted::no_room);
+    EXPECT_GE(started, 4000u);
+    ASSERT_EQ(mover.copy_now(memory, m_host.address(), 100), 0) << "blocking copies have room of their own";
+    EXPECT_EQ(m_tally.ended, 0u) << "and tell nobody";
+    ASSERT_EQ(mover.post(operation(memory, m_host.address(), 100)), Mover::Posted::started) << "staged ones too";
+    ASSERT_TRUE(finish(mover));
+    EXPECT_EQ(m_tally.ended, started + 1);
+    EXPECT_EQ(m_tally.failed, 0u);
+    EXPECT_EQ(mover.post(operation(memory, m_host.address(), 100, &range)), Mover::Posted::started);
+    EXPECT_TRUE(finish(mover));
+}
+
+TEST_F(MoverTest, a_completion_may_post_the_next_copy) {
+    struct Chain {
+        Mover mover{cards()};
+        std::uint64_t memory = device();
+        std::uint64_t host = 0;
+        HostRange *range = nullptr;
+        unsigned left = 200;
+
+        static void next(void *user, int error) {
+            auto &chain = *static_cast<Chain *>(user);
+            EXPECT_EQ(error, 0);
+            if (chain.left == 0)
+                return;
+            --chain.left;
+            // Small ones are staged and large ones are not: both kinds of completion are the place.
+            const std::uint64_t length = chain.left % 3 == 0 ? 100 : chain.left % 3 == 1 ? 5000 : kMiB;
+            EXPECT_EQ(chain.mover.post({chain.memory, chain.host, length, chain.left % 2 == 0 ? chain.range : nullptr,
+                                        next, &chain}),
+                      Mover::Posted::started);
+        }
+    } chain;
+    HostRange range = registered();
+    chain.host = m_host.address();
+    chain.range = &range;
+    for (int i = 0; i < 4; ++i)
+        Chain::next(&chain, 0);
+    EXPECT_TRUE(finish(chain.mover));
+    EXPECT_EQ(chain.left, 0u);
+}
+
+TEST_F(MoverTest, movers_in_many_threads_share_the_cards) {
+    constexpr unsigned kThreads = 4, kRounds = 40;
+    HostCache::get().enable();
+    Cards &all = cards();
+    std::atomic<unsigned> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            Mover mover(all);
+            Random random(t);
+            const HostMemory host(2 * kMiB);
+            HostRange range(host.address(), host.size(), all.all().size());
+            const std::uint64_t first = device(kMiB, 0), second = device(kMiB, 1);
+            const auto copy = [&](std::uint64_t to, std::uint64_t from, std::uint64_t length, bool known) {
+                Tally tally;
+                const Mover::Posted posted =
+                    mover.post({to, from, length, known ? &range : nullptr, Tally::count, &tally});
+                if (posted != Mover::Posted::started || !finish(mover) || tally.ended != 1 || tally.failed != 0)
+                    ++wrong;
+            };
+            for (unsigned round = 0; round < kRounds; ++round) {
+                const std::uint64_t length = random.size(0, 18), at = random.below(1000);
+                const Bytes sent = pattern(length, t * 1000 + round);
+                host.write(at, sent);
+                copy(first + at, host.address(at), length, random.one_in(2));
+                copy(second + at + 5, first + at, length, false);
+                copy(host.address(kMiB + at), second + at + 5, length, random.one_in(2));
+                wrong += host.read(kMiB + at, length) == sent ? 0 : 1;
+                wrong += mover.copy_now(second + at, host.address(at), length) == 0 ? 0 : 1;
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(wrong.load(), 0u);
+}
+
+} // namespace

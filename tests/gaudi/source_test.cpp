@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card's dma-buf cannot be mapped by the CPU, although softgaudi's could: the product must not rely on it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Call {
+    std::string file, arguments;
+};
+
+/// Every call of mmap in the product's sources, with what is between its parentheses.
+std::vector<Call> mmap_calls() {
+    const std::filesystem::path root = std::filesystem::path(SOURCE_DIR) / "src";
+    std::vector<Call> calls;
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(root)) {
+        const std::string extension = entry.path().extension();
+        if (extension != ".cpp" && extension != ".h" && extension != ".c")
+            continue;
+        std::ostringstream text;
+        text << std::ifstream(entry.path()).rdbuf();
+        const std::string source = text.str();
+        static const std::regex call(R"(\bmmap(64)?\s*\(([^;]*)\);)");
+        for (std::sregex_iterator found(source.begin(), source.end(), call), end; found != end; ++found)
+            calls.push_back({std::filesystem::relative(entry.path(), root).string(), (*found)[2].str()});
+    }
+    return calls;
+}
+
+TEST(Source, nothing_maps_an_exported_descriptor) {
+    const std::vector<Call> calls = mmap_calls();
+    std::vector<std::string> files;
+    for (const Call &call : calls) {
+        files.push_back(call.file);
+        EXPECT_THAT(call.arguments, ::testing::HasSubstr("MAP_ANONYMOUS")) << call.file;
+        EXPECT_THAT(call.arguments, ::testing::HasSubstr("-1, 0")) << call.file << ": it names a descriptor";
+    }
+    EXPECT_THAT(files, ::testing::UnorderedElementsAre("gaudi/copier.cpp", "gaudi/heap.cpp", "gaudi/stager.cpp"));
+}
+
+} // namespace

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# cmake -DNM=... -DREADELF=... -DDIRECTORY=... -DSANITIZED=... -P check_modules.cmake
+# What is loaded into other people's programs must need nothing of UCX, show nothing of itself but what it promises,
+# and be there under each name that some UCX looks for.
+
+function(tool output)
+    execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE rc ERROR_VARIABLE errors)
+    if(NOT rc EQUAL 0)
+        message(FATAL_ERROR "${ARGN} failed: ${errors}")
+    endif()
+    set(${output} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(check_file file needed exported)
+    if(NOT EXISTS ${file})
+        message(FATAL_ERROR "${file} is missing")
+    endif()
+    if(IS_SYMLINK ${file})
+        message(FATAL_ERROR "${file} is a link")
+    endif()
+
+    tool(symbols ${NM} -D --defined-only --no-demangle ${file})
+    string(REGEX MATCHALL "[^ \n]+\n" symbols "${symbols}")
+    list(TRANSFORM symbols STRIP)
+    list(SORT symbols)
+    if(NOT "${symbols}" STREQUAL "${exported}")
+        message(FATAL_ERROR "${file} exports '${symbols}', not '${exported}'")
+    endif()
+
+    tool(undefined ${NM} -D --undefined-only ${file})
+    if(undefined MATCHES " ((uc[stmp]|ucx|hlthunk)_[a-z0-9_]*)")
+        message(FATAL_ERROR "${file} leaves ${CMAKE_MATCH_1} open")
+    endif()
+
+    tool(dynamic ${READELF} -d ${file})
+    string(REGEX MATCHALL "\\(NEEDED\\)[^\n]*\\[[^]\n]*\\]" entries "${dynamic}")
+    foreach(entry IN LISTS entries)
+        string(REGEX REPLACE ".*\\[(.*)\\]" "\\1" library "${entry}")
+        if(NOT library MATCHES "^(${needed})$" AND NOT (SANITIZED AND library MATCHES "^lib(asan|ubsan|tsan|stdc\\+\\+|gcc_s|m)\\.so"))
+            message(FATAL_ERROR "${file} needs ${library}")
+        endif()
+    endforeach()
+    if(NOT dynamic MATCHES "NODELETE")
+        message(FATAL_ERROR "${file} can be unloaded")
+    endif()
+    if(file MATCHES "_gaudi\\.so" AND NOT dynamic MATCHES "\\(RUNPATH\\)[^\n]*\\[\\$ORIGIN\\]\n")
+        message(FATAL_ERROR "${file} does not look for the core beside itself only: ${dynamic}")
+    endif()
+    if(dynamic MATCHES "\\(RPATH\\)")
+        message(FATAL_ERROR "${file} has an RPATH")
+    endif()
+endfunction()
+
+foreach(module IN ITEMS libuct_gaudi libucx_perftest_gaudi)
+    foreach(suffix IN ITEMS .so .so.0 .so.0.0.0)
+        check_file(${DIRECTORY}/${module}${suffix} "libgaudi-core\\.so\\.1|libc\\.so\\.6" "ucs_module_global_init")
+        file(SHA256 ${DIRECTORY}/${module}${suffix} hash)
+        list(APPEND ${module}_hashes ${hash})
+    endforeach()
+    list(REMOVE_DUPLICATES ${module}_hashes)
+    list(LENGTH ${module}_hashes kinds)
+    if(NOT kinds EQUAL 1)
+        message(FATAL_ERROR "the files of ${module} differ")
+    endif()
+endforeach()
+
+check_file(${DIRECTORY}/libgaudi-core.so.1 "libc\\.so\\.6|libm\\.so\\.6|ld-linux-x86-64\\.so\\.2"
+    "gaudi_core_perftest_load;gaudi_core_ucm_load;gaudi_core_uct_load")
+tool(dynamic ${READELF} -d ${DIRECTORY}/libgaudi-core.so.1)
+if(NOT dynamic MATCHES "\\(SONAME\\)[^\n]*\\[libgaudi-core\\.so\\.1\\]")
+    message(FATAL_ERROR "the core has another name inside")
+endif()

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// libgaudi-core.so.1 by its exported functions, called from libraries that pretend to be UCX.
+
+#include "core/core.h"
+
+#include <dlfcn.h>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ucx/abi.h"
+
+namespace gaudi::ucx {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+void *open(const std::string &library) {
+    void *handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const char *error = handle == nullptr ? ::dlerror() : "";
+    EXPECT_NE(handle, nullptr) << error;
+    return handle;
+}
+
+struct Loaded {
+    int status;
+    std::string out;
+    std::string err;
+};
+
+// As if a module were loaded by the code at `caller`.
+Loaded load(const char *function, void *caller) {
+    const auto entry = reinterpret_cast<decltype(&gaudi_core_uct_load)>(::dlsym(open(GAUDI_CORE), function));
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = entry(caller);
+    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+std::string file(const std::string &library, const std::string &ucx) {
+    return FAKE_UCX_DIRECTORY "/" + library + "-" + ucx + ".so";
+}
+
+void *fake(const std::string &ucx) {
+    void *ucs = open(file("libucs", ucx));
+    open(file("libuct", ucx));
+    open(file("libucp", ucx));
+    return ::dlsym(ucs, "ucs_log_dispatch");
+}
+
+TEST(CoreTest, ServesATestedUcx) {
+    const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_TESTED));
+    EXPECT_EQ(loaded.status, UCS_OK);
+    EXPECT_THAT(loaded.out,
+                HasSubstr("serves UCX 1.23.0 (" + file("libucs", FAKE_UCX_TESTED) + "), operation tables of 1.22.0"));
+    EXPECT_THAT(loaded.out, Not(HasSubstr("newer")));
+    EXPECT_EQ(loaded.err, "");
+}
+
+TEST(CoreTest, SaysThatAUcxIsNewerThanTheTestsAndServesIt) {
+    const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_NEWER));
+    EXPECT_EQ(loaded.status, UCS_OK);
+    EXPECT_THAT(loaded.out, HasSubstr("4 UCX 1.24.0 (" + file("libucs", FAKE_UCX_NEWER) +
+                                      ") is newer than 1.23, the newest UCX that "
+                                      "ucx-gaudi is tested with; its ABI fits\n"));
+    EXPECT_THAT(loaded.out, HasSubstr("serves UCX 1.24.0"));
+}
+
+TEST(CoreTest, RefusesABuildWithStatistics) {
+    const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_STATISTICS));
+    EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
+    EXPECT_EQ(loaded.out, "2 no Gaudi support: UCX 1.22.0 (" + file("libucs", FAKE_UCX_STATISTICS) +
+                              ") cannot be used: its uct_base_iface has 1288 bytes, 1280 are needed (a build with "
+                              "statistics has more); ucx-gaudi needs UCX 1.22 or later, built without statistics\n");
+}
+
+TEST(CoreTest, RefusesANewerUcxWhoseTablesDiffer) {
+    const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_SHIFTED));
+    EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
+    EXPECT_THAT(loaded.out, HasSubstr("its uct_md_mem_reg_v2 calls slot 6 of uct_md_ops, slot 5 is needed"));
+}
+
+TEST(CoreTest, ServesEachUcxOnce) {
+    void *caller = fake(FAKE_UCX_TESTED);
+    EXPECT_EQ(load("gaudi_core_uct_load", caller).status, UCS_OK);
+    const Loaded again = load("gaudi_core_uct_load", caller);
+    EXPECT_EQ(again.status, UCS_ERR_ALREADY_EXISTS);
+    EXPECT_EQ(again.out, "5 the module is loaded a second time, under another name\n");
+}
+
+TEST(CoreTest, ServesTwoUcx) {
+    EXPECT_EQ(load("gaudi_core_uct_load", fake(FAKE_UCX_TESTED)).status, UCS_OK);
+    const Loaded newer = load("gaudi_core_uct_load", fake(FAKE_UCX_NEWER));
+    EXPECT_EQ(newer.status, UCS_OK);
+    EXPECT_THAT(newer.out, HasSubstr("serves UCX 1.24.0 (" + file("libucs", FAKE_UCX_NEWER)));
+}
+
+TEST(CoreTest, RefusesAUcxWithoutItsLibuct) {
+    const Loaded loaded =
+        load("gaudi_core_uct_load", ::dlsym(open(file("libucs", FAKE_UCX_TESTED)), "ucs_log_dispatch"));
+    EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
+    EXPECT_THAT(loaded.out, HasSubstr("no libuct that works on it is loaded"));
+}
+
+TEST(CoreTest, SaysOnStderrWhyALibraryIsNoUcx) {
+    const Loaded loaded = load("gaudi_core_uct_load", ::dlsym(open(FAKE_UCS_WITHOUT_LOOKUP), "ucs_log_dispatch"));
+    EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
+    EXPECT_EQ(loaded.err, "ucx-gaudi: no Gaudi support: the UCX of " FAKE_UCS_WITHOUT_LOOKUP
+                          " cannot be used: its libucs has no ucs_memtype_cache_lookup; UCX 1.22 or later is needed\n");
+}
+
+TEST(CoreTest, RefusesACallerThatIsInNoLibrary) {
+    int on_stack = 0;
+    for (const char *function : {"gaudi_core_uct_load", "gaudi_core_ucm_load", "gaudi_core_perftest_load"})
+        EXPECT_EQ(load(function, &on_stack).status, UCS_ERR_UNSUPPORTED) << function;
+}
+
+} // namespace
+} // namespace gaudi::ucx

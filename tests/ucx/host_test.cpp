@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Host on real UCX libraries.
+
+#include "ucx/host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine.h"
+#include "ucx/log.h"
+#include "ucx/objects.h"
+#include "ucx/proof.h"
+
+namespace gaudi::ucx {
+namespace {
+
+using testing::HasSubstr;
+
+Host &host_of(const Engine &engine) {
+    const Result<Host *> host = Host::of(::dlsym(engine.ucs(), "ucs_malloc"));
+    EXPECT_TRUE(host) << host.error().text;
+    return **host;
+}
+
+TEST(HostTest, ResolvesEverythingInEachEngine) {
+    set_environment("warn");
+    for (const Engine &engine : {Engine::rapids(), Engine::nixl_1_22(), Engine::nixl_1_23()}) {
+        Host &host = host_of(engine);
+        const Result<void> uct = host.find_uct();
+        ASSERT_TRUE(uct) << uct.error().text;
+#define EXPECT_RESOLVED(name) EXPECT_NE(host.call().name, nullptr) << #name;
+        GAUDI_UCX_UCS_REQUIRED(EXPECT_RESOLVED)
+        GAUDI_UCX_UCM_REQUIRED(EXPECT_RESOLVED)
+        GAUDI_UCX_UCM_OPTIONAL(EXPECT_RESOLVED)
+        GAUDI_UCX_UCT_REQUIRED(EXPECT_RESOLVED)
+#undef EXPECT_RESOLVED
+        EXPECT_EQ(reinterpret_cast<void *>(host.call().uct_md_close), ::dlsym(engine.uct(), "uct_md_close"));
+    }
+}
+
+TEST(HostTest, ProvesEachEngine) {
+    set_environment("warn");
+    const std::pair<Engine, Tables> engines[] = {{Engine::rapids(), Tables::v1_22_0},
+                                                 {Engine::nixl_1_22(), Tables::v1_22_x},
+                                                 {Engine::nixl_1_23(), Tables::v1_23}};
+    for (const auto &[engine, expected] : engines) {
+        Host &host = host_of(engine);
+        ASSERT_TRUE(host.find_uct());
+        testing::internal::CaptureStdout();
+        const Result<Tables> tables = prove(host.call());
+        EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+        ASSERT_TRUE(tables) << tables.error().text;
+        EXPECT_EQ(*tables, expected) << host.name();
+    }
+}
+
+TEST(HostTest, IsOnePerUcx) {
+    set_environment("warn");
+    const Engine rapids = Engine::rapids();
+    const Engine nixl = Engine::nixl_1_23();
+    Host &first = host_of(rapids);
+    Host &second = host_of(nixl);
+    EXPECT_NE(&first, &second);
+    EXPECT_EQ(&first, &host_of(rapids));
+    EXPECT_EQ(&first, *Host::of(::dlsym(rapids.ucs(), "ucs_free")));
+    EXPECT_THAT(first.name(), HasSubstr("UCX 1.22.0 ("));
+    EXPECT_THAT(second.name(), HasSubstr("UCX 1.23.0 ("));
+    EXPECT_NE(first.call().ucs_global_opts, second.call().ucs_global_opts);
+}
+
+TEST(HostTest, IsClaimedOnce) {
+    set_environment("warn");
+    Host &host = host_of(Engine::rapids());
+    EXPECT_TRUE(host.claim_uct());
+    EXPECT_FALSE(host.claim_uct());
+}
+
+TEST(HostTest, LogsAsUcxDoes) {
+    set_environment("info");
+    Host &host = host_of(Engine::rapids());
+    testing::internal::CaptureStdout();
+    GAUDI_UCX_LOG(host, INFO, "card %d of %s", 7, "eight");
+    GAUDI_UCX_LOG(host, DEBUG, "not %s", "this");
+    host.log(UCS_LOG_LEVEL_DEBUG, "file.cpp", 1, "function", "nor this");
+    const std::string text = testing::internal::GetCapturedStdout();
+    EXPECT_THAT(text, HasSubstr("host_test.cpp"));
+    EXPECT_THAT(text, HasSubstr("UCX  INFO  card 7 of eight\n"));
+    EXPECT_EQ(text.find("this"), std::string::npos);
+}
+
+TEST(HostTest, EvaluatesLogArgumentsOnlyForLinesThatArePrinted) {
+    set_environment("warn");
+    Host &host = host_of(Engine::rapids());
+    int evaluated = 0;
+    GAUDI_UCX_LOG(host, DEBUG, "%d", ++evaluated);
+    EXPECT_EQ(evaluated, 0);
+}
+
+TEST(HostTest, ParsersReadWhatUsersWrite) {
+    set_environment("warn");
+    Host &host = host_of(Engine::rapids());
+    const auto parse = [](const ucs_config_parser &parser, const char *text, void *value) {
+        EXPECT_EQ(parser.read(text, value, parser.arg), 1) << text;
+        char shown[64] = "";
+        EXPECT_GT(parser.write(shown, sizeof(shown), value, parser.arg), 0) << text;
+        char help[256] = "";
+        parser.help(help, sizeof(help), parser.arg);
+        EXPECT_STRNE(help, "");
+        return std::string(shown);
+    };
+    char *string = nullptr;
+    EXPECT_EQ(parse(host.string_parser(), "text", &string), "text");
+    host.string_parser().release(&string, nullptr);
+    int number = 0;
+    EXPECT_EQ(parse(host.int_parser(), "-3", &number), "-3");
+    EXPECT_EQ(number, -3);
+    unsigned natural = 0;
+    EXPECT_EQ(parse(host.uint_parser(), "3", &natural), "3");
+    unsigned long large = 0;
+    EXPECT_EQ(parse(host.ulong_parser(), "5000000000", &large), "5000000000");
+    EXPECT_EQ(large, 5000000000UL);
+    double real = 0;
+    parse(host.double_parser(), "2.5", &real);
+    EXPECT_EQ(real, 2.5);
+    parse(host.bool_parser(), "y", &number);
+    EXPECT_EQ(number, 1);
+    unsigned choice = 0;
+    parse(host.ternary_parser(), "try", &choice);
+    EXPECT_EQ(choice, UCS_TRY);
+    EXPECT_EQ(host.ternary_parser().read("auto", &choice, nullptr), 0);
+    parse(host.ternary_auto_parser(), "auto", &choice);
+    EXPECT_EQ(choice, UCS_AUTO);
+    parse(host.on_off_auto_parser(), "auto", &choice);
+    EXPECT_EQ(choice, UCS_CONFIG_AUTO);
+    std::size_t size = 0;
+    parse(host.memunits_parser(), "64K", &size);
+    EXPECT_EQ(size, 65536U);
+    parse(host.memunits_parser(), "inf", &size);
+    EXPECT_EQ(size, UCS_MEMUNITS_INF);
+    parse(host.time_parser(), "5us", &real);
+    EXPECT_NEAR(real, 5e-6, 1e-12);
+    parse(host.bandwidth_parser(), "10MBs", &real);
+    EXPECT_EQ(real, 10.0 * (1 << 20));
+    parse(host.bandwidth_parser(), "auto", &real);
+    EXPECT_EQ(real, UCS_CONFIG_DBL_AUTO);
+    static const char *const names[] = {"driver", "word", nullptr};
+    EXPECT_EQ(parse(host.enum_parser(names), "word", &choice), "word");
+    EXPECT_EQ(choice, 1U);
+    static const ucs_config_key_field keys[] = {{"up", "to host", 0}, {"down", "from host", 8}, {nullptr, nullptr, 0}};
+    const ucs_config_key_value_param both{host.double_parser(), keys};
+    double values[2] = {};
+    parse(host.key_value_parser(&both), "up:1,down:2", values);
+    EXPECT_EQ(values[0], 1);
+    EXPECT_EQ(values[1], 2);
+}
+
+TEST(HostTest, ATableInATableIsAKindOfParser) {
+    set_environment("warn");
+    Host &host = host_of(Engine::rapids());
+    ASSERT_TRUE(host.find_uct());
+    const ucs_config_parser parser = host.table_parser(host.call().uct_iface_config_table);
+    EXPECT_EQ(parser.read, host.call().ucs_config_sscanf_table);
+    EXPECT_EQ(parser.write, nullptr);
+    EXPECT_EQ(parser.arg, host.call().uct_iface_config_table);
+}
+
+TEST(HostTest, AllocatesWhatUcxFrees) {
+    set_environment("warn");
+    Host &host = host_of(Engine::rapids());
+    int *numbers = host.allocate<int>(4, "numbers");
+    ASSERT_NE(numbers, nullptr);
+    EXPECT_EQ(numbers[3], 0);
+    host.call().ucs_free(numbers);
+}
+
+TEST(HostTest, RefusesCodeThatIsInNoLibrary) {
+    int on_stack = 0;
+    EXPECT_FALSE(Host::of(nullptr));
+    EXPECT_FALSE(Host::of(&on_stack));
+}
+
+} // namespace
+} // namespace gaudi::ucx

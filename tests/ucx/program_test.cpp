@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The built modules in UCX's own programs.
+
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+struct Finished {
+    int status;
+    std::string output;
+};
+
+// UCX_GAUDI_PRELOAD is the sanitizer's runtime, which a plain program needs before it can load a sanitized module. What
+// the program itself leaks is not our affair.
+Finished run(const std::string &environment, const std::string &command) {
+    const std::string preload = UCX_GAUDI_PRELOAD;
+    const std::string sanitizer = preload.empty() ? "" : "ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD='" + preload + "' ";
+    const std::string line = "env " + sanitizer + environment + " " + command + " 2>&1";
+    std::FILE *pipe = ::popen(line.c_str(), "r");
+    EXPECT_NE(pipe, nullptr);
+    std::string text;
+    char buffer[4096];
+    for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+        text.append(buffer, got);
+    return {::pclose(pipe), text};
+}
+
+std::vector<std::string> warnings(const std::string &output) {
+    std::vector<std::string> found;
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find("UCX  WARN ") != std::string::npos || line.find("UCX  ERROR ") != std::string::npos)
+            found.push_back(line);
+    }
+    return found;
+}
+
+const std::string rapids = UCX_GAUDI_ENGINES "/rapids-1.22/libucx";
+const std::string with_modules = "LD_LIBRARY_PATH=" + rapids + "/lib UCX_PLUGIN_PATH=" UCX_GAUDI_MODULES " ";
+
+// This program holds libucs's options itself, by a copy relocation, so a log line at debug level also shows that the
+// module reads the copy.
+TEST(ProgramTest, UcxInfoLoadsTheModule) {
+    const Finished info = run(with_modules + "UCX_LOG_LEVEL=debug", rapids + "/bin/ucx_info -d");
+    EXPECT_EQ(info.status, 0) << info.output;
+    EXPECT_THAT(info.output,
+                HasSubstr("serves UCX 1.22.0 (" + rapids + "/lib/libucs.so.0), operation tables of 1.22.0"));
+    EXPECT_THAT(warnings(info.output), testing::IsEmpty());
+}
+
+TEST(ProgramTest, UcxPerftestLoadsItsModule) {
+    const Finished perftest = run(with_modules + "UCX_MODULE_LOG_LEVEL=info UCX_LOG_LEVEL=info UCX_TLS=self",
+                                  rapids + "/bin/ucx_perftest -l -t tag_lat -n 10 -w 1");
+    EXPECT_EQ(perftest.status, 0) << perftest.output;
+    EXPECT_THAT(perftest.output, HasSubstr("loaded " UCX_GAUDI_MODULES "/libucx_perftest_gaudi.so.0 "));
+    EXPECT_THAT(perftest.output, HasSubstr("loaded " UCX_GAUDI_MODULES "/libuct_gaudi.so.0 "));
+    EXPECT_THAT(perftest.output, testing::Not(ContainsRegex("gaudi[^\n]*failed")));
+    EXPECT_THAT(warnings(perftest.output), testing::IsEmpty());
+}
+
+TEST(ProgramTest, UcxModulesSwitchesItOff) {
+    const Finished info = run(with_modules + "UCX_LOG_LEVEL=debug UCX_MODULES=^gaudi", rapids + "/bin/ucx_info -d");
+    EXPECT_EQ(info.status, 0) << info.output;
+    EXPECT_THAT(info.output, testing::Not(HasSubstr("ucx-gaudi")));
+}
+
+// UCX 1.21 loads only modules that it knows by name, so ours gets such a name.
+class OldUcxTest : public testing::Test {
+protected:
+    void SetUp() override {
+        fs::create_directories(m_lib / "ucx");
+        for (const char *name : {"libucm.so.0", "libucs.so.0", "libucs_signal.so.0", "libuct.so.0", "libucp.so.0"})
+            fs::create_symlink(m_old + "/lib/" + name, m_lib / name);
+        fs::copy(UCX_GAUDI_MODULES "/libuct_gaudi.so.0", m_lib / "ucx" / "libuct_cma.so.0");
+        fs::copy(UCX_GAUDI_MODULES "/libgaudi-core.so.1", m_lib / "ucx");
+    }
+    void TearDown() override { fs::remove_all(m_lib); }
+
+    const std::string m_old = UCX_GAUDI_ENGINES "/rapids-1.21/libucx";
+    const fs::path m_lib = fs::path(testing::TempDir()) / ("ucx-1.21-" + std::to_string(::getpid()));
+};
+
+TEST_F(OldUcxTest, IsRefusedWithOneSentenceAndGoesOn) {
+    const Finished info = run("LD_LIBRARY_PATH=" + m_lib.string(), m_old + "/bin/ucx_info -d");
+    EXPECT_EQ(info.status, 0) << info.output;
+    EXPECT_THAT(info.output, HasSubstr("# Memory domain: self"));
+    const std::vector<std::string> said = warnings(info.output);
+    ASSERT_EQ(said.size(), 1U) << info.output;
+    EXPECT_THAT(said[0],
+                ContainsRegex("WARN  no Gaudi support: UCX 1\\.21\\.0 \\(.*/libucs\\.so\\.0\\) cannot be used: "
+                              "its libuct has no uct_iface_query_v2; "
+                              "ucx-gaudi needs UCX 1\\.22 or later, built without statistics$"));
+}
+
+} // namespace
