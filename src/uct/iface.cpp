@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
 
@@ -19,7 +20,7 @@ using namespace ucx;
 
 namespace {
 
-constexpr unsigned kCloseLimitMs = 10'000;
+constexpr auto kCloseLimit = std::chrono::seconds(10);
 
 void complete(uct_completion *comp, ucs_status_t status) {
     if (!comp)
@@ -72,12 +73,10 @@ Iface::~Iface() {
 }
 
 void Iface::close() {
-    // Copies write to memory that its owner will free: none may be left.
-    for (const auto &card : m_md.cards().all())
-        if (Copier *copier = card->copier_if_started(); copier && m_mover.outstanding() != 0)
-            copier->drain(kCloseLimitMs);
-    while (m_mover.progress() != 0) {
-    }
+    // Copies write to memory that its owner will free: none may be left, whichever way it takes.
+    const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+    while (m_mover.outstanding() != 0 && std::chrono::steady_clock::now() < limit)
+        m_mover.progress();
     const Host &host = m_md.component().host();
     host.call().uct_base_iface_progress_disable(&super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     host.call().ucs_class_call_cleanup_chain(host.call().uct_base_iface_t_class, this, -1);
