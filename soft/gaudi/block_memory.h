@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The bytes of one block. Large accesses go through a mapping at the speed of memcpy, small ones through system calls;
-// either way a full tmpfs or a bad pointer of the host program is a failed access and never a signal.
+// either way a full tmpfs or a bad pointer of the host program is a failed access. What cannot be caught is memory that
+// the program takes away in the middle of a large piece.
 #pragma once
 
 #include "store.h"
