@@ -29,6 +29,8 @@ public:
     /// there are none, then. A bad GAUDI_MAPPING_TABLE or HABANA_VISIBLE_MODULES is.
     static Result<Cards *> get();
 
+    /// Whether there is a libhl-thunk: without it this is no machine of the Gaudi world, with it cards may be elsewhere.
+    bool has_library() const { return m_library != nullptr; }
     const thunk::Library &library() const { return *m_library; }
     const std::vector<std::unique_ptr<Card>> &all() const { return m_cards; }
     bool empty() const { return m_cards.empty(); }

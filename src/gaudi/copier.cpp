@@ -5,6 +5,7 @@
 #include "packets.h"
 #include "settings.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::size_t kWordStride = 64; // one cache line each
 constexpr std::size_t kWordBytes = 4096;
+constexpr std::uint64_t kRefusalNs = 5'000'000'000; // that a driver may be short of something before the card is lost
 constexpr std::uint64_t kSilenceNs = 1'000'000'000; // a word that does not come: ask the driver once in a while
 
 std::uint64_t now_ns() {
@@ -167,6 +169,17 @@ std::uint64_t Copier::oldest_sequence() const {
     return oldest;
 }
 
+/// Whether a refused submission is worth another try at the next progress: the driver is short of something, and has not
+/// been for long.
+bool Copier::will_pass(int code) {
+    if (code != EAGAIN && code != EINTR && code != ENOMEM)
+        return false;
+    const std::uint64_t now = now_ns();
+    if (m_refused_ns == 0)
+        m_refused_ns = now;
+    return now - m_refused_ns < kRefusalNs;
+}
+
 /// False when the driver's window has no room: the batch stays open.
 bool Copier::send(Lane &lane) {
     // A submission beyond the window would not fail but spin inside the library. Others may submit on this card too.
@@ -203,9 +216,12 @@ bool Copier::send(Lane &lane) {
     }
     const auto sequence = m_device.submit(std::span(&chunk, 1));
     if (!sequence) {
-        fail(sequence.error());
+        lane.next_value = batch.value; // this one was not used
+        if (!will_pass(sequence.error().code))
+            fail(sequence.error());
         return false;
     }
+    m_refused_ns = 0;
     batch.sequence = *sequence;
     batch.sent_ns = now_ns();
     m_last_sequence = *sequence;
@@ -323,7 +339,9 @@ void Copier::watch() {
     if (m_watching)
         return;
     m_watching = true;
-    std::thread([this] { watch_loop(); }).detach(); // copiers live as long as the process
+    std::thread waiter([this] { watch_loop(); });
+    pthread_setname_np(waiter.native_handle(), "gaudi-wait");
+    waiter.detach(); // copiers live as long as the process
 }
 
 void Copier::watch_loop() {

@@ -92,6 +92,7 @@ private:
     void pump(Lane &lane);
     void emit(Lane &lane);
     bool send(Lane &lane);
+    bool will_pass(int code);
     void collect(Lane &lane);
     bool ended(const Lane &lane, const Batch &batch, int &error);
     void complete(Batch &batch, int error);
@@ -114,6 +115,7 @@ private:
     std::vector<Batch *> m_free;
     std::array<Lane, kDirections> m_lanes;
     std::uint64_t m_last_sequence = 0;
+    std::uint64_t m_refused_ns = 0; // since when no submission has been taken
     std::atomic<std::uint64_t> m_posted{0};
     std::atomic<std::uint64_t> m_submissions{0};
 

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host_range.h"
 
+#include <cerrno>
+
 namespace gaudi {
 namespace {
 
 constexpr std::uint64_t kRefused = 1; // no mapping starts there
 
+/// Refusals that may be over at the next copy. The others are about the memory itself.
+bool may_pass(int code) {
+    return code == ENOMEM || code == EAGAIN || code == EBUSY || code == EINTR || code == EMFILE || code == ENFILE;
+}
+
 } // namespace
 
 HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards)
     : m_address(address), m_length(length), m_starts(cards) {}
+
+HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards, thunk::Fd dmabuf,
+                     std::uint64_t offset)
+    : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
+
+Result<thunk::Mapping> HostRange::map(const thunk::Device &device) const {
+    // An import begins where the dma-buf does.
+    return is_dmabuf() ? thunk::map_dmabuf(device, m_dmabuf.get(), m_offset + m_length)
+                       : thunk::map_host(device, reinterpret_cast<void *>(m_address), m_length);
+}
 
 std::optional<std::uint64_t> HostRange::on(Card &card, std::uint64_t address) {
     std::atomic<std::uint64_t> &start = m_starts[card.index()];
@@ -18,13 +35,16 @@ std::optional<std::uint64_t> HostRange::on(Card &card, std::uint64_t address) {
         const std::lock_guard guard(m_mutex);
         known = start.load(std::memory_order_acquire);
         if (known == 0) {
+            const auto device = card.open();
+            if (!device)
+                return {};
+            auto mapping = map(*device);
+            if (!mapping && may_pass(mapping.error().code))
+                return {};
             known = kRefused;
-            if (auto device = card.open()) {
-                auto mapping = thunk::map_host(*device, reinterpret_cast<void *>(m_address), m_length);
-                if (mapping) {
-                    known = mapping->get();
-                    m_mappings.push_back(std::move(*mapping));
-                }
+            if (mapping) {
+                known = mapping->get() + m_offset;
+                m_mappings.push_back(std::move(*mapping));
             }
             start.store(known, std::memory_order_release);
         }

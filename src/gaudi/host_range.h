@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A range of host memory that cards may copy from and to. It is mapped into a card's address space at the first copy
-// there, and stays so until the range ends: mapping pins pages and is the expensive part of a copy.
+// A range of memory outside of a card that it may copy from and to: host memory, or somebody's dma-buf where the driver
+// imports those. It is mapped into a card's address space at the first copy there, and stays so until the range ends:
+// mapping pins pages and is the expensive part of a copy.
 #pragma once
 
 #include "card.h"
@@ -17,6 +18,8 @@ namespace gaudi {
 class HostRange {
 public:
     HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards);
+    /// Memory that is known by `address` and can be reached only through a dma-buf, from `offset` of it on.
+    HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards, thunk::Fd dmabuf, std::uint64_t offset);
     HostRange(const HostRange &) = delete;
     HostRange &operator=(const HostRange &) = delete;
 
@@ -26,12 +29,18 @@ public:
         return address >= m_address && length <= m_length && address - m_address <= m_length - length;
     }
 
-    /// Where the card sees `address`, or nothing where the memory cannot be pinned.
+    /// Where the card sees `address`, or nothing where the memory cannot be pinned or imported.
     std::optional<std::uint64_t> on(Card &card, std::uint64_t address);
+    /// Whether the processor cannot touch it, so that there is no other way than on().
+    bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }
 
 private:
+    Result<thunk::Mapping> map(const thunk::Device &device) const;
+
     const std::uint64_t m_address;
     const std::uint64_t m_length;
+    const thunk::Fd m_dmabuf;
+    const std::uint64_t m_offset = 0; // in the dma-buf
     std::vector<std::atomic<std::uint64_t>> m_starts; // per card; 0 is not mapped yet, kRefused never will be
     std::mutex m_mutex;
     std::vector<thunk::Mapping> m_mappings;

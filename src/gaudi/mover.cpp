@@ -76,6 +76,8 @@ Mover::Posted Mover::post(const Operation &operation) {
         if (posted != Posted::unsupported)
             return posted;
     }
+    if (operation.range && operation.range->is_dmabuf())
+        return Posted::unsupported; // the processor cannot stage it
     return m_stager.post(ends.destination, ends.source, operation.length, operation.done, operation.user)
                ? Posted::started
                : Posted::no_room;
@@ -94,7 +96,7 @@ Mover::Posted Mover::direct(const Operation &operation, const Ends &ends, Copier
         std::uint64_t &host = up ? destination : source;
         HostRange *range = operation.range;
         if (!range || !range->contains(host, operation.length)) {
-            if (operation.length < kStageBelow)
+            if (operation.length < kStageBelow || (range && range->is_dmabuf()))
                 return Posted::unsupported;
             cached = HostCache::get().find(host, operation.length, m_cards.all().size());
             range = cached.get();

@@ -22,7 +22,7 @@ public:
         done,        // nothing to wait for; the callback is not called
         started,
         no_room,     // try again after progress
-        unsupported, // neither side is Gaudi memory, or the card has no copy path
+        unsupported, // neither side is Gaudi memory, the card has no copy path, or the driver imports no dma-buf
         failed,
     };
     using Done = void (*)(void *user, int error);
@@ -31,7 +31,7 @@ public:
         std::uint64_t destination = 0;
         std::uint64_t source = 0;
         std::uint64_t length = 0;
-        HostRange *range = nullptr; // the registered range of the host side, if any
+        HostRange *range = nullptr; // the registered range of the side that is no card's, if any
         Done done = nullptr;        // from progress()
         void *user = nullptr;
     };

@@ -3,7 +3,17 @@
 
 #include "card.h"
 
+#include <cerrno>
+
 namespace gaudi {
+namespace {
+
+/// Refusals for want of something that others may give back.
+bool may_pass(int code) {
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN;
+}
+
+} // namespace
 
 Range Region::allocation(std::uint64_t address) const {
     const std::uint64_t start = base();
@@ -23,7 +33,8 @@ Result<void> Region::make_export() {
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
     auto exported = device->export_dmabuf(base(), size());
     if (!exported) {
-        m_exportable.store(false, std::memory_order_release);
+        if (!may_pass(exported.error().code))
+            m_exportable.store(false, std::memory_order_release);
         return tl::unexpected(exported.error());
     }
     m_export = std::move(*exported);
@@ -41,19 +52,16 @@ Result<thunk::Fd> Region::dmabuf() {
 
 bool Region::probe_export() {
     const std::lock_guard guard(m_export_mutex);
-    return make_export().has_value();
+    return make_export().has_value() || exportable();
 }
 
 int Region::export_descriptor() {
-    if (const int known = m_export_number.load(std::memory_order_acquire); known >= 0 && was_exported())
+    if (const int known = m_export_number.load(std::memory_order_acquire); known >= 0)
         return known;
     if (!exportable())
         return -1;
     const std::lock_guard guard(m_export_mutex);
-    if (!make_export())
-        return -1;
-    m_was_exported.store(true, std::memory_order_release); // whoever gets the number may fetch the descriptor
-    return m_export.get();
+    return make_export() ? m_export.get() : -1;
 }
 
 void Region::begin(Card &card, std::uint64_t base, std::uint64_t size) {

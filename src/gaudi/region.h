@@ -45,7 +45,8 @@ public:
     Result<thunk::Fd> dmabuf();
     /// Whether the driver exports it. Nothing is handed out.
     bool probe_export();
-    /// The number of the export's own descriptor, made if need be; -1 where there is none.
+    /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
+    /// nobody can write through it.
     int export_descriptor();
     /// Whether somebody may have written to it through an export: its reader must flush first.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }

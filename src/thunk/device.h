@@ -78,6 +78,10 @@ public:
     // `address` must be exactly what map() returned. Leave the offset 0: the mainline driver ignores it.
     Result<Fd> export_dmabuf(std::uint64_t address, std::uint64_t size, std::uint64_t offset = 0) const;
 
+    // Where the card sees the first `size` bytes of somebody's dma-buf; undone by unmap(). No library has a call for it:
+    // the production driver is asked directly, and others refuse.
+    Result<std::uint64_t> import_dmabuf(int dmabuf, std::uint64_t size) const;
+
     Result<std::uint64_t> request_command_buffer(std::uint32_t size) const;
     Result<std::uint64_t> request_mapped_command_buffer(std::uint32_t size) const;
     Result<std::uint64_t> command_buffer_address(std::uint64_t handle) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
+#include <sys/ioctl.h>
 
 #include "calls.h"
 #include "device.h"
@@ -65,6 +66,37 @@ Result<Fd> Device::export_dmabuf(std::uint64_t address, std::uint64_t size, std:
     if (fd < 0)
         return tl::unexpected(from_negative(fd, name, fmt::format("{:#x} + {:#x}, {} bytes", address, offset, size)));
     return Fd(fd);
+}
+
+namespace {
+
+// The memory call of the kernel driver, as far as an import needs it.
+struct ImportArgs {
+    std::uint64_t dmabuf_or_address; // in: the descriptor; out: the device address
+    std::uint64_t size;
+    std::uint64_t unused;
+    std::uint32_t operation;
+    std::uint32_t flags;
+    std::uint32_t context;
+    std::uint32_t count;
+};
+static_assert(sizeof(ImportArgs) == 40);
+
+constexpr std::uint32_t kImportDmabuf = 99;
+constexpr unsigned long kMemoryCall = _IOWR('d', 0x44, ImportArgs);
+static_assert(kMemoryCall == 0xC0286444);
+
+} // namespace
+
+Result<std::uint64_t> Device::import_dmabuf(int dmabuf, std::uint64_t size) const {
+    ImportArgs args{};
+    args.dmabuf_or_address = static_cast<std::uint64_t>(dmabuf);
+    args.size = size;
+    args.operation = kImportDmabuf;
+    if (ioctl(m_fd, kMemoryCall, &args) != 0)
+        return tl::unexpected(make_error(errno, "import", fmt::format("descriptor {}, {} bytes", dmabuf, size),
+                                         "the driver did not import the dma-buf"));
+    return args.dmabuf_or_address;
 }
 
 } // namespace gaudi::thunk

@@ -58,6 +58,10 @@ Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size
     return own<Mapping>(device, device.host_map(address, size, hint));
 }
 
+Result<Mapping> map_dmabuf(const Device &device, int dmabuf, std::uint64_t size) {
+    return own<Mapping>(device, device.import_dmabuf(dmabuf, size));
+}
+
 Result<CommandBuffer> make_command_buffer(const Device &device, std::uint32_t size) {
     return own<CommandBuffer>(device, device.request_command_buffer(size));
 }

@@ -114,6 +114,7 @@ Result<Allocation> allocate(const Device &device, std::uint64_t size, std::uint6
                             bool contiguous = false);
 Result<Mapping> map_device(const Allocation &allocation, std::uint64_t hint = 0);
 Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size, std::uint64_t hint = 0);
+Result<Mapping> map_dmabuf(const Device &device, int dmabuf, std::uint64_t size);
 Result<CommandBuffer> make_command_buffer(const Device &device, std::uint32_t size);
 Result<CommandBuffer> make_mapped_command_buffer(const Device &device, std::uint32_t size);
 Result<Notifier> make_notifier(const Device &device);

@@ -67,7 +67,27 @@ TEST_F(CopierFailure, a_reset_at_the_first_submission_does_too) {
 }
 
 TEST_F(CopierFailure, a_submission_that_is_refused_ends_it_as_well) {
-    set("SOFTGAUDI_FAULTS", at_submission(3, "ENOMEM"));
+    set("SOFTGAUDI_FAULTS", at_submission(3, "EINVAL"));
+    Engine engine(card(), 16 * kMiB, 64 * kMiB);
+    post_many(engine);
+    ASSERT_TRUE(engine.finish());
+    expect_dead(engine);
+    EXPECT_THAT(engine.copier.failure(), HasSubstr("EINVAL"));
+}
+
+TEST_F(CopierFailure, a_driver_that_is_short_of_memory_for_a_moment_is_asked_again) {
+    set("SOFTGAUDI_FAULTS", at_submission(3, "ENOMEM") + ";" + at_submission(4, "EAGAIN") + ";" +
+                                at_submission(7, "EINTR"));
+    Engine engine(card(), 16 * kMiB, 64 * kMiB);
+    post_many(engine);
+    ASSERT_TRUE(engine.finish());
+    EXPECT_EQ(engine.ended, engine.posted);
+    EXPECT_EQ(engine.failed, 0u);
+    EXPECT_FALSE(engine.copier.failed());
+}
+
+TEST_F(CopierFailure, a_driver_that_stays_short_of_memory_ends_it) {
+    set("SOFTGAUDI_FAULTS", "command_submission#" + std::to_string(kOfTheSelfTest + 3) + "+=ENOMEM");
     Engine engine(card(), 16 * kMiB, 64 * kMiB);
     post_many(engine);
     ASSERT_TRUE(engine.finish());

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Other people's dma-bufs: copied to and from where the driver imports them, refused where it does not. The software
+// driver does not; here the call that would ask it is answered by the test, as the production driver does it.
+#include "engine.h"
+
+#include "gaudi/mover.h"
+
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include <cstdarg>
+
+using namespace gaudi;
+using namespace gaudi::test;
+
+namespace {
+
+struct Asked {
+    std::uint64_t fd_or_address, size, unused;
+    std::uint32_t operation, flags, context, count;
+};
+
+bool s_imports = true;
+unsigned s_asked = 0;
+
+} // namespace
+
+/// In front of the C library's.
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
+    va_list args;
+    va_start(args, request);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (request != 0xC0286444)
+        return static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
+    auto &asked = *static_cast<Asked *>(argument);
+    ++s_asked;
+    if (asked.operation != 99 || !s_imports) {
+        errno = EINVAL; // an operation that the driver does not know
+        return -1;
+    }
+    void *seen = mmap(nullptr, asked.size, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(asked.fd_or_address), 0);
+    const auto mapped = thunk::Device(*value(thunk::Library::find()), fd).host_map(seen, asked.size);
+    if (!mapped) {
+        errno = mapped.error().code;
+        return -1;
+    }
+    asked.fd_or_address = *mapped;
+    return 0;
+}
+
+namespace {
+
+class Import : public GaudiTest {
+protected:
+    static constexpr std::uint64_t kAddress = 0x7000'0000'0000; // where the other device's driver has it; nobody reads there
+    static constexpr std::uint64_t kOffset = 3 * 4096;
+    static constexpr std::uint64_t kLength = kMiB;
+
+    Import() {
+        if (ftruncate(m_memory.get(), 4 * kMiB) != 0)
+            throw std::bad_alloc();
+    }
+    static int copy(Mover &mover, std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange &range) {
+        int result = -1;
+        const auto done = [](void *user, int error) { *static_cast<int *>(user) = error; };
+        const Mover::Posted posted = mover.post({destination, source, length, &range, done, &result});
+        if (posted != Mover::Posted::started)
+            return posted == Mover::Posted::unsupported ? ENOTSUP : EIO;
+        until([&] {
+            mover.progress();
+            return result >= 0;
+        });
+        return result;
+    }
+    HostRange range() const {
+        return HostRange(kAddress, kLength, cards().all().size(), value(m_memory.duplicate()), kOffset);
+    }
+
+    const thunk::Fd m_memory{memfd_create("another device", MFD_CLOEXEC)};
+};
+
+TEST_F(Import, is_copied_through_where_the_driver_does_it) {
+    Mover mover(cards());
+    HostRange other = range();
+    const std::uint64_t device = value(card().arena().allocate({.length = kLength}));
+    const Bytes bytes = pattern(kLength, 1);
+    ASSERT_EQ(pwrite(m_memory.get(), bytes.data(), bytes.size(), kOffset), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(copy(mover, device, kAddress, kLength, other), 0);
+    EXPECT_EQ(Window(*cards().find(device)).read(device, kLength), bytes);
+    EXPECT_EQ(copy(mover, kAddress + 100, device, 5000, other), 0);
+    Bytes back(5000);
+    ASSERT_EQ(pread(m_memory.get(), back.data(), back.size(), kOffset + 100), 5000);
+    EXPECT_EQ(back, Bytes(bytes.begin(), bytes.begin() + 5000));
+    EXPECT_EQ(s_asked, 1u) << "one import serves all copies";
+}
+
+TEST_F(Import, is_refused_where_the_driver_does_not_know_it_and_asked_once) {
+    s_imports = false;
+    Mover mover(cards());
+    HostRange other = range();
+    const std::uint64_t device = value(card().arena().allocate({.length = kLength}));
+    for (const std::uint64_t length : {std::uint64_t{8}, kLength})
+        EXPECT_EQ(copy(mover, device, kAddress, length, other), ENOTSUP) << "and nobody touches the address";
+    EXPECT_EQ(s_asked, 1u);
+}
+
+TEST_F(Import, nothing_beyond_the_range_is_copied) {
+    Mover mover(cards());
+    HostRange other = range();
+    const std::uint64_t device = value(card().arena().allocate({.length = 2 * kLength}));
+    EXPECT_EQ(copy(mover, device, kAddress + 1, kLength, other), ENOTSUP);
+    EXPECT_EQ(s_asked, 0u);
+}
+
+} // namespace
