@@ -71,7 +71,9 @@ Result<void> Component::query_md_resources(uct_md_resource_desc **resources, uns
             failed(cards.error());
         return {};
     }
-    if ((*cards)->empty())
+    // With the library but no card there is a domain all the same: without one UCP cannot plan a rendezvous with a peer
+    // whose memory is on a card, and fails it.
+    if (!(*cards)->has_library())
         return {};
     {
         const std::lock_guard guard(m_mutex);
@@ -112,8 +114,7 @@ Result<void> Component::rkey_unpack(const void *buffer, const uct_rkey_unpack_pa
                        : Result<RemoteKey>(tl::unexpected(Error{ENODEV, "rkey_unpack", "there is no Gaudi card"}));
     if (!key)
         return tl::unexpected(key.error());
-    // Operations bring the address; the key only says whether it is ours to reach.
-    *rkey = key->own() ? 0 : UCT_INVALID_RKEY;
+    *rkey = key->handle();
     return {};
 }
 

@@ -2,6 +2,7 @@
 #include "iface.h"
 
 #include "gaudi/settings.h"
+#include "remote_key.h"
 #include "ucx/log.h"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -141,9 +143,14 @@ ucs_status_t Iface::estimate_perf(uct_perf_attr *attr) {
     }
     const ucs_memory_type_t source = fetches ? remote : local;
     const ucs_memory_type_t destination = fetches ? local : remote;
-    const double bandwidth = source == destination ? m_config.bandwidth.on_card
-                             : source == UCS_MEMORY_TYPE_HOST ? m_config.bandwidth.down
-                                                              : m_config.bandwidth.up;
+    const bool two_cards = given(UCT_PERF_ATTR_FIELD_LOCAL_SYS_DEVICE) && given(UCT_PERF_ATTR_FIELD_REMOTE_SYS_DEVICE) &&
+                           attr->local_sys_device != UCS_SYS_DEVICE_ID_UNKNOWN &&
+                           attr->remote_sys_device != UCS_SYS_DEVICE_ID_UNKNOWN &&
+                           attr->local_sys_device != attr->remote_sys_device;
+    const auto &rates = m_config.bandwidth;
+    const double bandwidth = source != destination ? (source == UCS_MEMORY_TYPE_HOST ? rates.down : rates.up)
+                             : two_cards           ? std::min(rates.down, rates.up) // both links at once
+                                                   : rates.on_card;
     if (given(UCT_PERF_ATTR_FIELD_SEND_PRE_OVERHEAD))
         attr->send_pre_overhead = m_config.overhead;
     if (given(UCT_PERF_ATTR_FIELD_SEND_POST_OVERHEAD))
@@ -254,6 +261,11 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
     return status_from_errno(error);
 }
 
+ucs_status_t Iface::unreachable() const {
+    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "the remote key is another process's: gaudi_cpy copies within one");
+    return UCS_ERR_UNREACHABLE;
+}
+
 // ---- progress ---------------------------------------------------------------------------------------------------------
 
 /// Tells flushes whose copies, and those before them, have all ended.
@@ -357,26 +369,32 @@ void Ep::destroy() {
     delete this;
 }
 
-ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t) {
+ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
+    if (rkey == RemoteKey::kOthers)
+        return interface().unreachable();
     return interface().copy_now(remote_address, reinterpret_cast<std::uint64_t>(buffer), length);
 }
 
-ucs_status_t Ep::get_short(void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t) {
+ucs_status_t Ep::get_short(void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
+    if (rkey == RemoteKey::kOthers)
+        return interface().unreachable();
     return interface().copy_now(reinterpret_cast<std::uint64_t>(buffer), remote_address, length);
 }
 
-ucs_status_t Ep::put_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t,
+ucs_status_t Ep::put_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t rkey,
                            uct_completion *comp) {
-    return zcopy(iov, count, remote_address, true, comp);
+    return zcopy(iov, count, remote_address, rkey, true, comp);
 }
 
-ucs_status_t Ep::get_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t,
+ucs_status_t Ep::get_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t rkey,
                            uct_completion *comp) {
-    return zcopy(iov, count, remote_address, false, comp);
+    return zcopy(iov, count, remote_address, rkey, false, comp);
 }
 
-ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, bool put,
+ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t rkey, bool put,
                        uct_completion *comp) {
+    if (rkey == RemoteKey::kOthers)
+        return interface().unreachable();
     if (count == 0)
         return UCS_OK;
     if (count > 1 || iov->count > 1)

@@ -41,6 +41,7 @@ public:
     ucx::ucs_status_t copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
                            ucx::uct_completion *comp);
     ucx::ucs_status_t copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
+    ucx::ucs_status_t unreachable() const;
     ucx::ucs_status_t add_pending(Ep &ep, ucx::uct_pending_req *request);
     void purge_pending(Ep &ep, ucx::uct_pending_purge_callback_t callback, void *arg);
 
@@ -104,8 +105,8 @@ public:
 
 private:
     Iface &interface() const { return ucx::edge::object<Iface>(iface); }
-    ucx::ucs_status_t zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address, bool put,
-                            ucx::uct_completion *comp);
+    ucx::ucs_status_t zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address,
+                            ucx::uct_rkey_t rkey, bool put, ucx::uct_completion *comp);
 };
 
 } // namespace gaudi::uct

@@ -5,6 +5,7 @@
 #include "remote_key.h"
 #include "ucx/log.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -49,7 +50,8 @@ Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config
         if (auto named = cards.named(md->m_device); !named)
             return tl::unexpected(named.error());
     component.set_dmabuf(md->m_dmabuf);
-    component.start_listening(cards);
+    if (!cards.empty())
+        component.start_listening(cards);
     return md.release();
 }
 
@@ -58,6 +60,8 @@ void Md::failed(const Error &error) const noexcept {
 }
 
 bool Md::can_copy() const {
+    if (m_cards.empty())
+        return true; // nothing will come to be copied, but what peers can do is reckoned by what we say
     for (const auto &card : m_cards.all())
         if (card->can_copy())
             return true;
@@ -113,6 +117,8 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
     Arena::Request request;
     request.length = *length;
     request.fixed = fixed ? number(*address) : 0;
+    if (const Region *region = m_cards.find(request.fixed); region && sys_dev == UCS_SYS_DEVICE_ID_UNKNOWN)
+        card = &region->card(); // an address within a block names its card
     request.limit = m_max_memory == UCS_MEMUNITS_INF || m_max_memory == UCS_MEMUNITS_AUTO ? UINT64_MAX : m_max_memory;
     auto allocated = (*card)->arena().allocate(request);
     if (!allocated)
@@ -123,8 +129,10 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
     handle->length = *length;
     handle->region = m_cards.find(*allocated);
     handle->generation = handle->region->generation();
-    if (fixed && request.fixed == 0)
-        handle->region->export_descriptor();
+    if (fixed && request.fixed == 0 && (!m_dmabuf || handle->region->export_descriptor() < 0)) {
+        (*card)->arena().free(*allocated);
+        return refuse(ENOTSUP, "mem_alloc", "memory that is to stay fixed must be exported, and it cannot be");
+    }
     *address = reinterpret_cast<void *>(*allocated);
     *memh = handle.release();
     return {};
@@ -152,7 +160,16 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
         handle->kind = MemoryHandle::Kind::gaudi;
         handle->region = region;
         handle->generation = region->generation();
-    } else if (!dmabuf && (!typed || params->mem_type == UCS_MEMORY_TYPE_HOST)) {
+    } else if (dmabuf) {
+        // An error would fail the registration of another vendor's memory with all domains: whether the driver can import
+        // it is seen at the first copy.
+        const std::uint64_t offset = (mask & UCT_MD_MEM_REG_FIELD_DMABUF_OFFSET) != 0 ? params->dmabuf_offset : 0;
+        if (thunk::Fd own(fcntl(params->dmabuf_fd, F_DUPFD_CLOEXEC, 0)); own && is_dmabuf(own.get())) {
+            handle->kind = MemoryHandle::Kind::dmabuf;
+            handle->range = std::make_unique<HostRange>(handle->address, length, m_cards.all().size(), std::move(own),
+                                                        offset);
+        }
+    } else if ((!typed || params->mem_type == UCS_MEMORY_TYPE_HOST)) {
         // UCX registers all host memory with every domain: nothing is opened or pinned for it here.
         handle->kind = MemoryHandle::Kind::host;
         handle->range = std::make_unique<HostRange>(handle->address, length, m_cards.all().size());

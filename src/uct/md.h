@@ -35,7 +35,7 @@ public:
 
     Component &component() const { return m_component; }
     Cards &cards() const { return m_cards; }
-    /// Whether at least one card can be copied from and to.
+    /// Whether at least one card can be copied from and to, or there is none to say otherwise.
     bool can_copy() const;
 
 private:

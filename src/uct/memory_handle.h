@@ -15,6 +15,7 @@ struct MemoryHandle {
         host,      // mapped into a card at the first copy there
         gaudi,     // in a mapping of device memory that we know
         allocated, // the same, and ours to free
+        dmabuf,    // somebody else's, to be reached through its dma-buf where the driver imports those
         nothing,   // somebody else's; registering must succeed for UCX's sake, copies through it are refused
     };
     static constexpr std::uint32_t kMagic = 0x47415548;

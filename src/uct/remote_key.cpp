@@ -6,12 +6,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string_view>
 
 namespace gaudi::uct {
 namespace {
+
+constexpr const char *kExporter = "habanalabs"; // as the kernel calls the driver
 
 /// getpid without the system call: keys are packed for every message.
 std::int32_t own_process() {
@@ -27,11 +32,31 @@ std::int32_t own_process() {
     return pid;
 }
 
+/// What the kernel says of a descriptor's exporter; empty where it says nothing.
+std::string exporter(int fd) {
+    std::ifstream lines(fmt::format("/proc/self/fdinfo/{}", fd));
+    constexpr std::string_view key = "exp_name:";
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with(key))
+            return line.substr(line.find_first_not_of(" \t", key.size()));
+    return {};
+}
+
 tl::unexpected<Error> refuse(int code, std::string sentence) {
     return tl::unexpected(Error{code, "remote key", std::move(sentence)});
 }
 
 } // namespace
+
+bool is_dmabuf(int fd) {
+    std::array<char, 256> name{};
+    const std::string link = fmt::format("/proc/self/fd/{}", fd);
+    const ssize_t length = readlink(link.c_str(), name.data(), name.size());
+    if (length <= 0)
+        return false;
+    const std::string_view path(name.data(), static_cast<std::size_t>(length));
+    return path.substr(path.rfind('/') + 1).starts_with("dmabuf");
+}
 
 bool RemoteKey::own() const {
     return process == own_process();
@@ -80,9 +105,12 @@ Result<thunk::Fd> RemoteKey::fetch() const {
                                          std::strerror(errno),
                                          errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
     const off_t size = lseek(fetched.get(), 0, SEEK_END);
-    if (size < 0 || static_cast<std::uint64_t>(size) != length)
+    if (!is_dmabuf(fetched.get()) || size < 0 || static_cast<std::uint64_t>(size) != length)
         return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of {} bytes", descriptor, process,
                                           length));
+    if (const std::string name = exporter(fetched.get()); !name.empty() && name != kExporter)
+        return refuse(EINVAL, fmt::format("the dma-buf {} of process {} is exported by {}, not by {}", descriptor, process,
+                                          name, kExporter));
     return fetched;
 }
 

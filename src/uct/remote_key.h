@@ -11,6 +11,9 @@
 
 namespace gaudi::uct {
 
+/// By its name in /proc, which costs system calls.
+bool is_dmabuf(int fd);
+
 struct RemoteKey {
     std::uint64_t address;
     std::uint64_t length;
@@ -21,10 +24,14 @@ struct RemoteKey {
     /// Reads and checks a key. One of this process must name memory that is there.
     static Result<RemoteKey> read(const void *buffer, Cards &cards);
 
-    /// The other process's dma-buf, checked to be one of the right size.
+    /// The other process's dma-buf, checked to be one of this exporter and of the right size.
     Result<thunk::Fd> fetch() const;
 
     bool own() const;
+
+    /// What UCX holds for it: the block. Other processes' memory cannot be reached by copies, and all of it is one value.
+    static constexpr std::uint64_t kOthers = 1;
+    std::uint64_t handle() const { return own() ? address : kOthers; }
 };
 static_assert(sizeof(RemoteKey) == 24);
 
