@@ -41,6 +41,27 @@ endif()
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}")
 endfunction()
 
+# ucx_gaudi_engine_test(<name> SOURCES ... LIBS ... LABELS ... [ENV "A=B" ...])
+#
+# A GoogleTest program that runs on each of the fetched UCX, started by `ucx_gaudi run`, which sets everything up. It is
+# compiled once, against one of them.
+function(ucx_gaudi_engine_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;LABELS;ENV")
+    ucx_gaudi_check_test_arguments(SOURCES LABELS)
+
+    add_library(${name}_objects OBJECT ${arg_SOURCES})
+    target_link_libraries(${name}_objects PRIVATE ucx_gaudi_options ${arg_LIBS} GTest::gmock)
+    foreach(engine IN ITEMS rapids nixl-1.22 nixl-1.23)
+        set(target ${name}_${engine})
+        set(CMAKE_CROSSCOMPILING_EMULATOR ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/ucx_gaudi run --ucx ${engine} --)
+        ucx_gaudi_test(NAME ${target} SOURCES $<TARGET_OBJECTS:${name}_objects> LIBS ${arg_LIBS} LABELS ${arg_LABELS}
+                       ENV ${arg_ENV})
+        set_target_properties(${target} PROPERTIES SKIP_BUILD_RPATH ON LINKER_LANGUAGE CXX)
+        target_link_options(${target} PRIVATE -Wl,-rpath-link,${UCX_GAUDI_ENGINES}/rapids-1.22/libucx/lib)
+        add_dependencies(${target} ucx_gaudi softgaudi softgaudi_stat uct_gaudi ucx_perftest_gaudi)
+    endforeach()
+endfunction()
+
 # ucx_gaudi_command_test(NAME n COMMAND program args... LABELS ... [ENV "A=B" ...])
 #
 # The same for a program that is not a GoogleTest one: it passes when it exits with 0.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conversation.h"
 
+#include "printed.h"
+
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
@@ -19,9 +23,13 @@ const char *name(Operation operation) {
 void run_pair(const std::function<void(Side &, bool first)> &conversation, const Options &options) {
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const Printed printed;
     const pid_t child = fork();
     const bool first = child != 0;
     close(ends[first ? 1 : 0]);
+    if (!first)
+        for (const auto &[variable, value] : options.second_environment)
+            setenv(variable.c_str(), value.c_str(), 1);
     std::string problem;
     try {
         Pipe pipe(ends[first ? 0 : 1]);
@@ -35,11 +43,13 @@ void run_pair(const std::function<void(Side &, bool first)> &conversation, const
     if (!first) {
         if (!problem.empty())
             std::cerr << "second side: " << problem << '\n';
+        std::fflush(stdout);
         _exit(problem.empty() ? 0 : 1);
     }
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_EQ(problem, "");
+    EXPECT_EQ(printed.complaints(), std::vector<std::string>{});
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the second side failed";
 }
 
@@ -133,6 +143,18 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
     }
     side.meet();
     expect_same(memory.read(size), wanted, size);
+}
+
+void converse(const Options &options) {
+    run_pair(
+        [&](Side &side, bool first) {
+            constexpr std::size_t kLargest = (2 << 20) + 1;
+            Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
+            for (const Operation operation : kOperations)
+                for (const std::size_t size : {std::size_t{1}, std::size_t{4095}, std::size_t{65536}, kLargest})
+                    exchange(side, first, operation, memory, size, size % 2 == 0);
+        },
+        options);
 }
 
 } // namespace e2e

@@ -9,6 +9,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace e2e {
@@ -36,6 +37,8 @@ private:
 struct Options {
     bool wakeup = false;  // sleep on the worker's descriptor instead of polling
     bool threads = false; // a worker for several threads
+    /// Variables that only the second side has.
+    std::vector<std::pair<std::string, std::string>> second_environment = {};
 };
 
 class Side {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same conversations under other settings: protocols forced, the memory-type cache off, sleeping instead of
+// The same conversations under other settings: protocols forced, sleeping instead of
 // polling, several threads, several pieces, memory that is mapped twice, several cards.
 #include "conversation.h"
 
@@ -16,20 +16,6 @@ namespace {
 class Variant : public ::testing::Test {
 protected:
     void set(const char *variable, const char *value) { setenv(variable, value, 1); }
-
-    /// All operations between Gaudi memory of both sides, at a few sizes.
-    void converse(const Options &options = {}) {
-        run_pair(
-            [&](Side &side, bool first) {
-                constexpr std::size_t kLargest = (2 << 20) + 1;
-                Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
-                for (const Operation operation :
-                     {Operation::tag, Operation::am, Operation::put, Operation::get, Operation::stream})
-                    for (const std::size_t size : {std::size_t{1}, std::size_t{4095}, std::size_t{65536}, kLargest})
-                        exchange(side, first, operation, memory, size, size % 2 == 0);
-            },
-            options);
-    }
 };
 
 TEST_F(Variant, with_the_transports_that_ucx_chooses) {
@@ -50,11 +36,6 @@ TEST_F(Variant, rendezvous_only) {
 
 TEST_F(Variant, under_the_name_that_old_launch_lines_use) {
     set("UCX_TLS", "tcp,gaudi");
-    converse();
-}
-
-TEST_F(Variant, without_the_memory_type_cache) {
-    set("UCX_MEMTYPE_CACHE", "n");
     converse();
 }
 
@@ -131,6 +112,32 @@ TEST_F(Variant, four_cards_at_once) {
     int status = 0;
     waitpid(other, &status, 0);
     EXPECT_EQ(status, 0);
+}
+
+class Cardless : public Variant {
+protected:
+    /// The first side has cards, the second has none and only host memory; both ways.
+    void converse_unequally(const char *transports) {
+        set("UCX_TLS", transports);
+        run_pair(
+            [](Side &side, bool first) {
+                constexpr std::size_t kLargest = (8 << 20) + 1;
+                Memory memory(side, first ? UCS_MEMORY_TYPE_GAUDI : UCS_MEMORY_TYPE_HOST, kLargest);
+                for (const bool turned : {false, true})
+                    for (const Operation operation : kOperations)
+                        for (const std::size_t size : {std::size_t{1}, std::size_t{4095}, std::size_t{65536}, kLargest})
+                            exchange(side, first != turned, operation, memory, size, size % 2 == 0);
+            },
+            {.second_environment = {{"SOFTGAUDI_CARDS", "0"}}});
+    }
+};
+
+TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_tcp) {
+    converse_unequally("tcp,gaudi_cpy");
+}
+
+TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_shared_memory) {
+    converse_unequally("sm,gaudi_cpy");
 }
 
 TEST_F(Variant, a_process_talks_to_itself) {

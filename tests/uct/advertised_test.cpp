@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the domain and the transport say of themselves, and what they say on a machine that has less.
+#include "uct_side.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+using namespace uct_side;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+namespace {
+
+constexpr std::uint64_t kHost = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+constexpr std::uint64_t kGaudi = UCS_BIT(UCS_MEMORY_TYPE_GAUDI);
+
+class Advertised : public ::testing::Test {
+protected:
+    static void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
+
+    e2e::Printed m_printed;
+};
+
+TEST_F(Advertised, the_domain_does_all_of_it_on_all_cards) {
+    const Domain domain;
+    const uct_md_attr_t attr = domain.attributes();
+    const std::uint64_t flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_FIXED |
+                                UCT_MD_FLAG_REG_DMABUF;
+    EXPECT_EQ(attr.cap.flags & flags, flags);
+    EXPECT_EQ(attr.cap.flags & (UCT_MD_FLAG_RKEY_PTR | UCT_MD_FLAG_INVALIDATE), 0u);
+    EXPECT_EQ(attr.cap.alloc_mem_types, kGaudi);
+    EXPECT_EQ(attr.cap.detect_mem_types, kGaudi);
+    EXPECT_EQ(attr.cap.reg_mem_types, kHost | kGaudi);
+    EXPECT_EQ(attr.cap.access_mem_types, kHost | kGaudi);
+    EXPECT_EQ(attr.rkey_packed_size, 24u);
+    EXPECT_EQ(attr.cap.max_alloc, UINT64_MAX);
+    EXPECT_EQ(attr.cap.max_reg, SIZE_MAX);
+    EXPECT_STREQ(attr.component_name, "gaudi_copy");
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_F(Advertised, there_is_one_device_under_two_names_of_the_transport) {
+    const Domain domain;
+    uct_tl_resource_desc_t *resources = nullptr;
+    unsigned count = 0;
+    ASSERT_EQ(uct_md_query_tl_resources(domain.md(), &resources, &count), UCS_OK);
+    ASSERT_EQ(count, 2u);
+    EXPECT_STREQ(resources[0].tl_name, "gaudi_cpy");
+    EXPECT_STREQ(resources[1].tl_name, "gaudi_gdr");
+    for (unsigned i = 0; i < count; ++i) {
+        EXPECT_STREQ(resources[i].dev_name, "gaudi");
+        EXPECT_EQ(resources[i].dev_type, UCT_DEVICE_TYPE_ACC);
+    }
+    uct_release_tl_resource_list(resources);
+}
+
+TEST_F(Advertised, the_transport_puts_and_gets_short_and_without_copies_at_any_size) {
+    Domain domain;
+    for (const char *name : {"gaudi_cpy", "gaudi_gdr"}) {
+        const Transport transport(domain, name);
+        const uct_iface_attr_t attr = transport.attributes();
+        const std::uint64_t flags = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT | UCT_IFACE_FLAG_PUT_ZCOPY |
+                                    UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CONNECT_TO_IFACE;
+        EXPECT_EQ(attr.cap.flags, flags);
+        EXPECT_EQ(attr.cap.put.max_zcopy, SIZE_MAX);
+        EXPECT_EQ(attr.cap.get.max_zcopy, SIZE_MAX);
+        EXPECT_EQ(attr.cap.put.min_zcopy, 0u);
+        EXPECT_GT(attr.bandwidth.shared + attr.bandwidth.dedicated, 1e9);
+        EXPECT_NE(attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_FD, 0u);
+    }
+}
+
+TEST_F(Advertised, opening_and_asking_opens_no_card_and_maps_nothing) {
+    Domain domain;
+    const Transport transport(domain);
+    Bytes host(kMiB);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    (void)domain.query(host.data());
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+    EXPECT_EQ(calls("open"), 0u);
+    EXPECT_EQ(calls("host_memory_map"), 0u);
+}
+
+TEST_F(Advertised, cards_without_a_copy_path_are_not_accessed_but_allocate_and_export) {
+    set("SOFTGAUDI_MODEL", "gaudi3");
+    Domain domain;
+    EXPECT_EQ(domain.attributes().cap.access_mem_types, 0u);
+    const Transport transport(domain);
+    EXPECT_EQ(transport.attributes().cap.flags, UCT_IFACE_FLAG_CONNECT_TO_IFACE);
+    const Buffer buffer(domain, kMiB);
+    const auto seen = domain.query(buffer.data() + 5, 1, 0x7f);
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->mem_type, UCS_MEMORY_TYPE_GAUDI);
+    EXPECT_EQ(seen->base_address, buffer.data());
+    EXPECT_GE(seen->dmabuf_fd, 0);
+    EXPECT_EQ(seen->mem_flags, UCS_MEM_FLAG_REGISTRABLE);
+    close(seen->dmabuf_fd);
+    Bytes host(100);
+    EXPECT_EQ(transport.put(host.data(), buffer.address(), host.size()), UCS_ERR_UNSUPPORTED);
+    PerfAttributes perf{};
+    perf.field_mask = 7;
+    perf.operation = 5;
+    perf.remote_memory_type = UCS_MEMORY_TYPE_GAUDI;
+    EXPECT_EQ(uct_iface_estimate_perf(transport.iface(), &perf), UCS_ERR_UNSUPPORTED);
+}
+
+TEST_F(Advertised, dma_buf_can_be_switched_off) {
+    const Domain domain(Settings{{"DMABUF", "n"}});
+    const Buffer buffer(domain, kMiB);
+    const auto seen = domain.query(buffer.data(), kMiB, 0x7f);
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->mem_flags, 0);
+    EXPECT_EQ(seen->dmabuf_fd, -1);
+}
+
+TEST_F(Advertised, memory_that_the_driver_does_not_export_is_not_registrable) {
+    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EINVAL");
+    const Domain domain;
+    const Buffer buffer(domain, kMiB);
+    const auto seen = domain.query(buffer.data(), kMiB, 0x7f);
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->mem_flags, 0);
+    EXPECT_EQ(seen->dmabuf_fd, -1);
+    EXPECT_THAT(m_printed.complaints(), IsEmpty()) << "it is staged, which is no fault";
+}
+
+TEST_F(Advertised, a_library_that_was_named_but_is_not_there_is_said) {
+    set("GAUDI_THUNK", "/nowhere/libhl-thunk.so");
+    EXPECT_EQ(Domain::find(), nullptr);
+    EXPECT_THAT(m_printed.complaints(), testing::ElementsAre(HasSubstr("/nowhere/libhl-thunk.so")));
+}
+
+TEST_F(Advertised, a_table_of_cards_that_is_wrong_is_said_once_and_leaves_none) {
+    set("GAUDI_MAPPING_TABLE", R"([{"index": 0, "module_id": 3, "bus_id": "0000:ff:00.0"}])");
+    EXPECT_EQ(Domain::find(), nullptr);
+    EXPECT_EQ(Domain::find(), nullptr);
+    EXPECT_THAT(m_printed.complaints(), testing::ElementsAre(AllOf(HasSubstr("GAUDI_MAPPING_TABLE"), HasSubstr("index 0"),
+                                                                  HasSubstr("no card at 0000:ff:00.0"))));
+}
+
+TEST_F(Advertised, a_card_that_is_named_but_not_there_is_said) {
+    EXPECT_EQ(Domain::find(Settings{{"DEVICE", "module:77"}}), nullptr);
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("there is no card 'module:77'")));
+}
+
+TEST_F(Advertised, estimates_know_the_directions_and_refuse_what_is_not_ours) {
+    Domain domain;
+    const Transport transport(domain);
+    enum { put_short = 3, put_zcopy = 5, get_zcopy = 8 };
+    const auto bandwidth = [&](int operation, ucs_memory_type_t local, ucs_memory_type_t remote, int local_device = 255,
+                               int remote_device = 255) -> double {
+        PerfAttributes perf{};
+        perf.field_mask = 0x1fff;
+        perf.operation = operation;
+        perf.local_memory_type = local;
+        perf.remote_memory_type = remote;
+        perf.local_sys_device = static_cast<ucs_sys_device_t>(local_device);
+        perf.remote_sys_device = static_cast<ucs_sys_device_t>(remote_device);
+        if (uct_iface_estimate_perf(transport.iface(), &perf) != UCS_OK)
+            return -1;
+        EXPECT_EQ(perf.recv_overhead, 0);
+        return perf.bandwidth.shared + perf.bandwidth.dedicated;
+    };
+    const auto host = UCS_MEMORY_TYPE_HOST, gaudi = UCS_MEMORY_TYPE_GAUDI, cuda = UCS_MEMORY_TYPE_CUDA;
+    EXPECT_EQ(bandwidth(put_zcopy, host, host), -1);
+    EXPECT_EQ(bandwidth(put_zcopy, cuda, gaudi), -1);
+    EXPECT_EQ(bandwidth(get_zcopy, gaudi, cuda), -1);
+    EXPECT_GT(bandwidth(put_zcopy, host, gaudi), 1e9);
+    EXPECT_GT(bandwidth(get_zcopy, host, gaudi), 1e9);
+    EXPECT_GT(bandwidth(put_zcopy, gaudi, gaudi), 2 * bandwidth(put_zcopy, host, gaudi)) << "within a card";
+    EXPECT_EQ(bandwidth(put_zcopy, gaudi, gaudi, 1, 2), bandwidth(put_zcopy, host, gaudi)) << "between cards";
+    EXPECT_LT(bandwidth(put_short, host, gaudi), bandwidth(put_zcopy, host, gaudi));
+    PerfAttributes nothing{};
+    EXPECT_EQ(uct_iface_estimate_perf(transport.iface(), &nothing), UCS_OK) << "asked for nothing";
+}
+
+} // namespace

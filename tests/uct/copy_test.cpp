@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies through the transport: every direction, size and alignment, in the background, with flush, queue and wake-up.
+#include "uct_side.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+using namespace uct_side;
+using ::testing::IsEmpty;
+
+namespace {
+
+class Copy : public ::testing::Test {
+protected:
+    static unsigned waiters() {
+        unsigned count = 0;
+        for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) {
+            std::string name;
+            std::getline(std::ifstream(task.path() / "comm") >> std::ws, name);
+            count += name == "gaudi-wait" ? 1 : 0;
+        }
+        return count;
+    }
+
+    e2e::Printed m_printed;
+};
+
+constexpr std::size_t kSizes[] = {0, 1, 7, 4095, 65536, kMiB + 3, 64 * kMiB};
+
+TEST_F(Copy, down_within_and_up_at_every_size_and_alignment) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer one(domain, 64 * kMiB + 64), other(domain, 64 * kMiB + 64);
+    for (const std::size_t size : kSizes)
+        for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{13}}) {
+            const Bytes bytes = pattern(size, size + shift);
+            ASSERT_EQ(transport.put(bytes.data(), one.address(shift), size), UCS_OK);
+            ASSERT_EQ(transport.put(one.data() + shift, other.address(2 * shift), size), UCS_OK);
+            Bytes back(size);
+            ASSERT_EQ(transport.get(back.data(), other.address(2 * shift), size), UCS_OK);
+            ASSERT_EQ(back, bytes) << size << " bytes, shifted by " << shift;
+        }
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_F(Copy, short_ones_are_over_when_they_return) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer one(domain, 2 * kMiB), other(domain, 2 * kMiB);
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{4095}, kMiB + 3}) {
+        const Bytes bytes = pattern(size, size);
+        const auto length = static_cast<unsigned>(size);
+        ASSERT_EQ(uct_ep_put_short(transport.ep(), bytes.data(), length, one.address(3), 0), UCS_OK);
+        ASSERT_EQ(uct_ep_put_short(transport.ep(), one.data() + 3, length, other.address(5), 0), UCS_OK);
+        Bytes back(size);
+        ASSERT_EQ(uct_ep_get_short(transport.ep(), back.data(), length, other.address(5), 0), UCS_OK);
+        EXPECT_EQ(back, bytes);
+    }
+}
+
+TEST_F(Copy, between_two_cards) {
+    Domain domain;
+    const Transport transport(domain);
+    std::vector<Buffer> buffers;
+    for (unsigned device = 0; device < 16 && buffers.size() < 2; ++device) {
+        uct_allocated_memory_t memory{};
+        const Buffer::Wish wish{.device = static_cast<ucs_sys_device_t>(device)};
+        if (Buffer::allocate(domain, kMiB, wish, memory) == UCS_OK) {
+            uct_mem_free(&memory);
+            buffers.emplace_back(domain, 65 * kMiB, wish);
+        }
+    }
+    ASSERT_EQ(buffers.size(), 2u);
+    for (const std::size_t size : kSizes) {
+        const Bytes bytes = pattern(size, size);
+        if (size != 0)
+            transport.write(buffers[0], bytes, 7);
+        ASSERT_EQ(transport.put(buffers[0].data() + 7, buffers[1].address(11), size), UCS_OK);
+        ASSERT_EQ(transport.get(buffers[0].data() + 1, buffers[1].address(11), size), UCS_OK);
+        if (size != 0) {
+            EXPECT_EQ(transport.read(buffers[1], size, 11), bytes);
+            EXPECT_EQ(transport.read(buffers[0], size, 1), bytes);
+        }
+    }
+}
+
+TEST_F(Copy, of_an_allocation_as_large_as_half_a_card) {
+    Domain domain;
+    const Transport transport(domain);
+    const std::size_t size = 48 * 1024 * kMiB;
+    const Buffer large(domain, size);
+    const Bytes bytes = pattern(kMiB, 3);
+    transport.write(large, bytes, size - kMiB);
+    transport.write(large, bytes, size / 2 - kMiB);
+    ASSERT_EQ(transport.put(large.data() + size / 2, large.address(), size / 2), UCS_OK);
+    EXPECT_EQ(transport.read(large, kMiB, size / 2 - kMiB), bytes);
+}
+
+TEST_F(Copy, host_to_host_and_beyond_a_block_are_refused) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kPage);
+    Bytes host(4096);
+    EXPECT_EQ(transport.put(host.data(), reinterpret_cast<std::uint64_t>(host.data() + 2048), 100), UCS_ERR_UNSUPPORTED);
+    EXPECT_NE(transport.put(host.data(), buffer.address(kPage - 10), 100), UCS_OK);
+    uct_iov_t two[2] = {{host.data(), 10, nullptr, 0, 1}, {host.data(), 10, nullptr, 0, 1}};
+    EXPECT_EQ(uct_ep_put_zcopy(transport.ep(), two, 2, buffer.address(), 0, nullptr), UCS_ERR_INVALID_PARAM);
+}
+
+TEST_F(Copy, from_memory_that_cannot_be_pinned) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    // Read-only pages: a card may not write there, so the driver does not map them.
+    auto *fixed = static_cast<unsigned char *>(mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const Bytes bytes = pattern(kMiB, 9);
+    std::memcpy(fixed, bytes.data(), kMiB);
+    ASSERT_EQ(mprotect(fixed, kMiB, PROT_READ), 0);
+    const uct_mem_h memh = domain.reg(fixed, kMiB);
+    EXPECT_EQ(transport.put(fixed, buffer.address(), kMiB, memh), UCS_OK);
+    EXPECT_EQ(transport.read(buffer, kMiB), bytes);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+    munmap(fixed, kMiB);
+}
+
+TEST_F(Copy, a_thousand_on_their_way_and_one_flush) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, 4 * kMiB);
+    const Bytes bytes = pattern(4096 * 1000, 5);
+    Bytes copy = bytes;
+    const uct_mem_h memh = domain.reg(copy.data(), copy.size());
+    unsigned over = 0;
+    uct_completion_t comp{[](uct_completion_t *) {}, 1001, UCS_OK};
+    for (std::size_t i = 0; i < 1000; ++i) {
+        const uct_iov_t iov{copy.data() + i * 4096, 4096, memh, 0, 1};
+        ucs_status_t status = UCS_ERR_NO_RESOURCE;
+        while ((status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(i * 4096), 0, &comp)) ==
+               UCS_ERR_NO_RESOURCE)
+            transport.progress();
+        ASSERT_TRUE(status == UCS_INPROGRESS || status == UCS_OK);
+        over += status == UCS_OK ? 1 : 0;
+    }
+    EXPECT_EQ(transport.flush(), UCS_OK);
+    EXPECT_EQ(comp.count, 1 + static_cast<int>(over)) << "a flush ends after all that was posted before it";
+    EXPECT_EQ(transport.read(buffer, bytes.size()), bytes);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_F(Copy, what_waits_in_the_queue_is_sent_when_there_is_room) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes host(4096);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+    const uct_iov_t iov{host.data(), host.size(), memh, 0, 1};
+    struct Request {
+        uct_pending_req_t super;
+        const Transport *transport;
+        const uct_iov_t *iov;
+        std::uint64_t to;
+        uct_completion_t *comp;
+        bool sent = false;
+    } request{{}, &transport, &iov, buffer.address(), &comp};
+    request.super.func = [](uct_pending_req_t *self) -> ucs_status_t {
+        auto &waiting = *reinterpret_cast<Request *>(self);
+        const ucs_status_t status =
+            uct_ep_put_zcopy(waiting.transport->ep(), waiting.iov, 1, waiting.to, 0, waiting.comp);
+        if (status == UCS_INPROGRESS)
+            ++waiting.comp->count;
+        if (status == UCS_ERR_NO_RESOURCE)
+            return status;
+        waiting.sent = true;
+        return UCS_OK;
+    };
+    bool queued = false;
+    for (unsigned i = 0; i < 200'000 && !queued; ++i) {
+        const ucs_status_t status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(), 0, &comp);
+        if (status == UCS_INPROGRESS)
+            ++comp.count;
+        if (status == UCS_ERR_NO_RESOURCE)
+            queued = uct_ep_pending_add(transport.ep(), &request.super, 0) == UCS_OK;
+    }
+    ASSERT_TRUE(queued) << "the queue is never full";
+    while (!request.sent || comp.count > 1)
+        transport.progress();
+    EXPECT_EQ(transport.flush(), UCS_OK);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_F(Copy, wakes_who_sleeps_and_starts_one_thread_for_it) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, 8 * kMiB);
+    Bytes host = pattern(8 * kMiB, 1);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    int event = -1, again = -1;
+    ASSERT_EQ(uct_iface_event_fd_get(transport.iface(), &event), UCS_OK);
+    ASSERT_EQ(uct_iface_event_fd_get(transport.iface(), &again), UCS_OK);
+    EXPECT_EQ(event, again);
+    const Transport second(domain);
+    ASSERT_EQ(uct_iface_event_fd_get(second.iface(), &again), UCS_OK);
+    EXPECT_NE(event, again) << "one for each interface";
+    ASSERT_EQ(transport.put(host.data(), buffer.address(), host.size(), memh), UCS_OK);
+    EXPECT_EQ(uct_iface_event_arm(transport.iface(), UCT_EVENT_SEND_COMP), UCS_OK) << "nothing is under way";
+    EXPECT_EQ(waiters(), 0u) << "who polls has no thread";
+
+    for (int i = 0; i < 20; ++i) {
+        uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+        const uct_iov_t iov{host.data(), host.size(), memh, 0, 1};
+        ASSERT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(), 0, &comp), UCS_INPROGRESS);
+        while (comp.count != 0) {
+            if (uct_iface_event_arm(transport.iface(), UCT_EVENT_SEND_COMP) == UCS_OK) {
+                pollfd ready{event, POLLIN, 0};
+                ASSERT_EQ(poll(&ready, 1, 60'000), 1) << "nobody woke it";
+            }
+            while (transport.progress() != 0) {
+            }
+        }
+    }
+    EXPECT_LE(waiters(), 1u);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_F(Copy, an_interface_reaches_itself_and_says_why_no_other) {
+    Domain domain;
+    const Transport one(domain), other(domain);
+    std::vector<char> address(one.attributes().iface_addr_len);
+    ASSERT_EQ(uct_iface_get_address(one.iface(), reinterpret_cast<uct_iface_addr_t *>(address.data())), UCS_OK);
+    const auto *bytes = reinterpret_cast<const uct_iface_addr_t *>(address.data());
+    EXPECT_EQ(uct_iface_is_reachable(one.iface(), nullptr, bytes), 1);
+    EXPECT_EQ(uct_iface_is_reachable(other.iface(), nullptr, bytes), 0);
+}
+
+} // namespace

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card that is reset or lost under way, and programs that end badly: never a hang, never a false success.
+#include "uct_side.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace uct_side;
+using ::testing::HasSubstr;
+
+namespace {
+
+class CardFailure : public ::testing::TestWithParam<const char *> {
+protected:
+    e2e::Printed m_printed;
+};
+
+TEST_P(CardFailure, fails_what_is_under_way_and_what_comes_later_with_the_reason) {
+    setenv("SOFTGAUDI_FAULTS", (std::string("command_submission#20=") + GetParam()).c_str(), 1);
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, 16 * kMiB);
+    Bytes host(16 * kMiB);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+    unsigned refused = 0, done = 0;
+    for (std::size_t i = 0; i < 1000; ++i) {
+        const uct_iov_t iov{host.data() + i * 16384, 16384, memh, 0, 1};
+        const ucs_status_t status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(i * 16384), 0, &comp);
+        if (status == UCS_INPROGRESS)
+            ++comp.count;
+        else
+            (status == UCS_OK ? done : refused) += 1;
+        transport.progress();
+    }
+    while (comp.count > 1)
+        transport.progress();
+    EXPECT_NE(comp.status, UCS_OK) << "copies that the card never made count as made";
+    EXPECT_GT(refused, 0u);
+    EXPECT_NE(transport.put(host.data(), buffer.address(), 64), UCS_OK);
+    EXPECT_NE(uct_ep_put_short(transport.ep(), host.data(), 64, buffer.address(), 0), UCS_OK);
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("takes no more copies")));
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_P(CardFailure, leaves_the_other_cards_at_work) {
+    // The server's card 3 is module 0, and so the first here.
+    setenv("SOFTGAUDI_FAULTS", (std::string("command_submission@3#40=") + GetParam()).c_str(), 1);
+    Domain domain;
+    const Transport transport(domain);
+    std::vector<Buffer> buffers;
+    for (unsigned device = 0; device < 16 && buffers.size() < 2; ++device) {
+        uct_allocated_memory_t memory{};
+        const Buffer::Wish wish{.device = static_cast<ucs_sys_device_t>(device)};
+        if (Buffer::allocate(domain, kMiB, wish, memory) == UCS_OK) {
+            uct_mem_free(&memory);
+            buffers.emplace_back(domain, kMiB, wish);
+        }
+    }
+    ASSERT_EQ(buffers.size(), 2u);
+    const Bytes bytes = pattern(kMiB, 1);
+    transport.write(buffers[0], bytes);
+    transport.write(buffers[1], bytes);
+    ucs_status_t status = UCS_OK;
+    for (int i = 0; i < 100 && status == UCS_OK; ++i)
+        status = transport.put(bytes.data(), buffers[0].address(), bytes.size());
+    EXPECT_NE(status, UCS_OK);
+    EXPECT_EQ(transport.read(buffers[1], kMiB), bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(How, CardFailure, ::testing::Values("reset", "lose"),
+                         [](const auto &how) { return std::string(how.param); });
+
+TEST(Exit, without_cleaning_up_waits_for_the_copies_and_frees_the_card) {
+    const pid_t child = fork();
+    if (child == 0) {
+        setenv("SOFTGAUDI_PACE", "down:0.5", 1); // 64 MiB take a while
+        auto *domain = new Domain;
+        auto *transport = new Transport(*domain);
+        auto *buffer = new Buffer(*domain, 64 * kMiB);
+        auto *host = new Bytes(64 * kMiB);
+        const uct_mem_h memh = domain->reg(host->data(), host->size());
+        uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+        const uct_iov_t iov{host->data(), host->size(), memh, 0, 1};
+        exit(uct_ep_put_zcopy(transport->ep(), &iov, 1, buffer->address(), 0, &comp) == UCS_INPROGRESS ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_EQ(counted("down_bytes"), 64 * kMiB + 8 * 256 * kKiB) << "its own and the self-test's";
+    const Domain domain;
+    const Buffer buffer(domain, kMiB); // the card is free again
+}
+
+} // namespace

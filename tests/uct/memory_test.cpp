@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allocation, and recognising what was allocated.
+#include "uct_side.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace uct_side;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+namespace {
+
+class MemoryTest : public ::testing::Test {
+protected:
+    static void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
+    static bool is_gaudi(const Domain &domain, const void *address) {
+        ucs_memory_type_t type = UCS_MEMORY_TYPE_UNKNOWN;
+        const bool detected = uct_md_detect_memory_type(domain.md(), address, 1, &type) == UCS_OK;
+        EXPECT_EQ(detected, domain.query(address).has_value()) << "two ways to ask";
+        EXPECT_TRUE(!detected || type == UCS_MEMORY_TYPE_GAUDI);
+        return detected;
+    }
+
+    e2e::Printed m_printed;
+};
+
+TEST_F(MemoryTest, every_byte_of_an_allocation_is_found_with_its_base_and_length) {
+    const Domain domain;
+    std::vector<Buffer> buffers;
+    for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{100'000}, 3 * kMiB, 2 * kPage})
+        buffers.emplace_back(domain, size);
+    for (const Buffer &buffer : buffers)
+        for (const std::size_t offset : {std::size_t{0}, buffer.size() / 2, buffer.size() - 1}) {
+            const auto seen = domain.query(buffer.data() + offset);
+            ASSERT_TRUE(seen);
+            EXPECT_EQ(seen->mem_type, UCS_MEMORY_TYPE_GAUDI);
+            EXPECT_EQ(seen->base_address, buffer.data());
+            EXPECT_GE(seen->alloc_length, buffer.size());
+            EXPECT_LT(seen->alloc_length, buffer.size() + 4096);
+            EXPECT_NE(seen->sys_dev, UCS_SYS_DEVICE_ID_UNKNOWN);
+            EXPECT_EQ(seen->mem_flags, UCS_MEM_FLAG_REGISTRABLE);
+        }
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_F(MemoryTest, host_memory_is_never_called_gaudi) {
+    const Domain domain;
+    const Buffer buffer(domain, kMiB);
+    int local = 0;
+    static int fixed = 0;
+    const Bytes heap(100'000);
+    for (const void *address : {static_cast<const void *>(&local), static_cast<const void *>(&fixed),
+                                static_cast<const void *>(heap.data()), static_cast<const void *>("text"),
+                                static_cast<const void *>(nullptr), reinterpret_cast<const void *>(~std::uint64_t{0})})
+        EXPECT_FALSE(is_gaudi(domain, address));
+}
+
+TEST_F(MemoryTest, addresses_between_blocks_are_not_gaudi) {
+    set("SOFTGAUDI_CARDS", "4");
+    const Domain domain;
+    std::vector<Buffer> buffers;
+    // All devices that UCX knows; those that are no cards are refused.
+    for (unsigned device = 0; device < 16; ++device) {
+        uct_allocated_memory_t memory{};
+        const Buffer::Wish wish{.device = static_cast<ucs_sys_device_t>(device)};
+        if (Buffer::allocate(domain, kMiB, wish, memory) == UCS_OK) {
+            EXPECT_EQ(uct_mem_free(&memory), UCS_OK);
+            buffers.emplace_back(domain, kMiB, wish);
+        }
+    }
+    ASSERT_EQ(buffers.size(), 4u);
+    std::vector<std::uint64_t> bases;
+    for (const Buffer &buffer : buffers)
+        bases.push_back(buffer.address());
+    std::sort(bases.begin(), bases.end());
+    std::uint64_t state = 1;
+    unsigned asked = 0;
+    for (std::size_t i = 0; i + 1 < bases.size(); ++i) {
+        const std::uint64_t begin = bases[i] + kPage, end = bases[i + 1];
+        ASSERT_LT(begin, end);
+        for (unsigned j = 0; j < 3400; ++j, ++asked) {
+            state = state * 6364136223846793005 + 1442695040888963407;
+            const std::uint64_t address = begin + (state >> 1) % (end - begin);
+            ASSERT_FALSE(is_gaudi(domain, reinterpret_cast<const void *>(address))) << std::hex << address;
+        }
+    }
+    EXPECT_GE(asked, 10'000u);
+}
+
+TEST_F(MemoryTest, a_device_that_is_named_gets_the_memory_and_reports_it) {
+    const Domain domain;
+    std::set<ucs_sys_device_t> devices;
+    for (unsigned device = 0; device < 16; ++device) {
+        uct_allocated_memory_t memory{};
+        if (Buffer::allocate(domain, kMiB, {.device = static_cast<ucs_sys_device_t>(device)}, memory) != UCS_OK)
+            continue;
+        const auto seen = domain.query(memory.address);
+        EXPECT_TRUE(seen && seen->sys_dev == device);
+        devices.insert(static_cast<ucs_sys_device_t>(device));
+        EXPECT_EQ(uct_mem_free(&memory), UCS_OK);
+    }
+    EXPECT_EQ(devices.size(), 8u);
+}
+
+TEST_F(MemoryTest, freed_memory_is_not_gaudi_once_its_block_is_gone) {
+    const Domain domain;
+    const Buffer kept(domain, kMiB);
+    void *address = nullptr;
+    {
+        const Buffer large(domain, 3 * kPage);
+        address = large.data();
+        EXPECT_TRUE(is_gaudi(domain, address));
+    }
+    EXPECT_FALSE(is_gaudi(domain, address)) << "a block of its own is given back at once";
+}
+
+TEST_F(MemoryTest, a_hundred_thousand_allocations_live_on_one_card) {
+    set("SOFTGAUDI_CARDS", "1");
+    const Domain domain;
+    std::vector<Buffer> buffers;
+    constexpr unsigned kCount = 100'000;
+    buffers.reserve(kCount);
+    for (unsigned i = 0; i < kCount; ++i)
+        buffers.emplace_back(domain, 1 + i % 5000);
+    std::set<std::uint64_t> bases;
+    for (const Buffer &buffer : buffers)
+        bases.insert(buffer.address());
+    EXPECT_EQ(bases.size(), kCount);
+    EXPECT_LE(calls("device_memory_alloc"), 2u) << "they share blocks";
+    // Every second is freed, and what fits into the holes goes there.
+    for (unsigned i = 1; i < kCount; i += 2)
+        Buffer(std::move(buffers[i]));
+    const std::uint64_t before = calls("device_memory_alloc");
+    std::vector<Buffer> again;
+    for (unsigned i = 1; i < kCount; i += 2)
+        again.emplace_back(domain, 1 + i % 5000);
+    EXPECT_EQ(calls("device_memory_alloc"), before);
+}
+
+TEST_F(MemoryTest, the_cap_holds_and_says_so) {
+    set("SOFTGAUDI_CARDS", "1");
+    const Domain domain(Settings{{"MAX_MEMORY", "1600m"}});
+    const Buffer first(domain, 700 * kMiB), second(domain, 700 * kMiB);
+    uct_allocated_memory_t memory{};
+    EXPECT_EQ(Buffer::allocate(domain, 700 * kMiB, {}, memory), UCS_ERR_NO_MEMORY);
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("UCX_GAUDI_COPY_MAX_MEMORY")));
+}
+
+TEST_F(MemoryTest, fixed_memory_is_exactly_where_it_is_wanted) {
+    const Domain domain;
+    const Buffer first(domain, kMiB);
+    unsigned char *wanted = first.data() + 64 * kMiB;
+    const Buffer fixed(domain, 10'000, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = wanted});
+    EXPECT_EQ(fixed.data(), wanted);
+    EXPECT_EQ(domain.query(wanted + 9'999)->base_address, wanted);
+
+    uct_allocated_memory_t memory{};
+    for (void *taken : {static_cast<void *>(wanted), static_cast<void *>(wanted + 4096), static_cast<void *>(first.data())})
+        EXPECT_NE(Buffer::allocate(domain, 100, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = taken}, memory), UCS_OK);
+    EXPECT_NE(Buffer::allocate(domain, 100, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = &memory}, memory), UCS_OK)
+        << "no card has memory at an address of the host";
+}
+
+TEST_F(MemoryTest, fixed_memory_can_be_had_in_a_block_that_is_not_there_yet) {
+    const Domain domain;
+    const Buffer first(domain, kMiB);
+    const auto block = reinterpret_cast<std::uint64_t>(domain.query(first.data())->base_address);
+    auto *wanted = reinterpret_cast<unsigned char *>(block + 20 * kPage);
+    const Buffer fixed(domain, kMiB, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = wanted});
+    EXPECT_EQ(fixed.data(), wanted);
+}
+
+/// What uct_mem_alloc does not let through: it wants an address.
+ucs_status_t allocate_fixed_anywhere(const Domain &domain, void *&address, uct_mem_h &memh) {
+    std::size_t length = kMiB;
+    address = nullptr;
+    return uct_md_mem_alloc(domain.md(), &length, &address, UCS_MEMORY_TYPE_GAUDI, UCS_SYS_DEVICE_ID_UNKNOWN,
+                            UCT_MD_MEM_FLAG_FIXED, "test", &memh);
+}
+
+TEST_F(MemoryTest, fixed_memory_without_an_address_is_exported_at_once) {
+    const Domain domain;
+    const std::uint64_t before = counted("exports");
+    void *address = nullptr;
+    uct_mem_h memh = nullptr;
+    ASSERT_EQ(allocate_fixed_anywhere(domain, address, memh), UCS_OK);
+    EXPECT_TRUE(is_gaudi(domain, address));
+    EXPECT_EQ(counted("exports"), before + 1);
+    EXPECT_EQ(uct_md_mem_free(domain.md(), memh), UCS_OK);
+}
+
+TEST_F(MemoryTest, fixed_memory_without_an_address_fails_where_nothing_is_exported) {
+    const Domain domain(Settings{{"DMABUF", "n"}});
+    void *address = nullptr;
+    uct_mem_h memh = nullptr;
+    EXPECT_EQ(allocate_fixed_anywhere(domain, address, memh), UCS_ERR_UNSUPPORTED);
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("must be exported")));
+}
+
+TEST_F(MemoryTest, what_cannot_be_allocated_is_refused) {
+    const Domain domain;
+    uct_allocated_memory_t memory{};
+    EXPECT_NE(Buffer::allocate(domain, 1ull << 50, {}, memory), UCS_OK);
+    EXPECT_NE(Buffer::allocate(domain, SIZE_MAX, {}, memory), UCS_OK);
+    EXPECT_NE(Buffer::allocate(domain, kMiB, {.device = 200}, memory), UCS_OK);
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("system device 200 is no Gaudi card")));
+    const Buffer good(domain, kMiB);
+}
+
+TEST_F(MemoryTest, a_card_in_use_is_said_and_the_others_go_on) {
+    set("SOFTGAUDI_FAULTS", "open@3=EBUSY"); // the server's card 3 is module 0, the first here
+    const Domain domain;
+    const Buffer elsewhere(domain, kMiB);
+    const auto other = domain.query(elsewhere.data());
+    ASSERT_TRUE(other);
+    unsigned refused = 0;
+    for (unsigned device = 0; device < 16; ++device) {
+        uct_allocated_memory_t memory{};
+        if (Buffer::allocate(domain, kMiB, {.device = static_cast<ucs_sys_device_t>(device)}, memory) == UCS_OK)
+            uct_mem_free(&memory);
+        else
+            ++refused;
+    }
+    EXPECT_EQ(refused, 16u - 7u);
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("is in use")));
+}
+
+TEST_F(MemoryTest, a_card_that_is_being_reset_is_waited_for) {
+    set("SOFTGAUDI_FAULTS", "open@3#1=EAGAIN;open@3#2=EAGAIN");
+    const Domain domain(Settings{{"DEVICE", "module:0"}});
+    const Buffer buffer(domain, kMiB);
+    EXPECT_EQ(calls("open"), 3u);
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+} // namespace

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registration of host memory, of Gaudi memory and of memory that is somebody else's.
+#include "uct_side.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+using namespace uct_side;
+using ::testing::IsEmpty;
+
+namespace {
+
+class Registration : public ::testing::Test {
+protected:
+    static std::size_t open_descriptors() {
+        const std::filesystem::directory_iterator all("/proc/self/fd");
+        return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+    }
+
+    e2e::Printed m_printed;
+};
+
+TEST_F(Registration, of_host_memory_pins_at_the_first_copy_and_once_per_card) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes warm(64 * kKiB);
+    ASSERT_EQ(transport.put(warm.data(), buffer.address(), warm.size()), UCS_OK); // starts the engine
+    Bytes host = pattern(kMiB, 1);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    const std::uint64_t before = calls("host_memory_map");
+    for (int i = 0; i < 10; ++i)
+        ASSERT_EQ(transport.put(host.data(), buffer.address(), host.size(), memh), UCS_OK);
+    EXPECT_EQ(calls("host_memory_map"), before + 1);
+    EXPECT_EQ(transport.read(buffer, host.size()), host);
+    const std::uint64_t unmapped = calls("memory_unmap");
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+    EXPECT_EQ(calls("memory_unmap"), unmapped + 1);
+}
+
+TEST_F(Registration, of_gaudi_memory_finds_the_block_with_and_without_its_descriptor) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB), other(domain, kMiB);
+    const auto seen = domain.query(buffer.data() + 100, 1000, 0x7f);
+    ASSERT_TRUE(seen && seen->dmabuf_fd >= 0);
+    const uct_mem_h plain = domain.reg(buffer.data() + 100, 1000);
+    const uct_mem_h by_descriptor =
+        domain.reg(buffer.data() + 100, 1000,
+                   RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, seen->dmabuf_fd, seen->dmabuf_offset, UCS_MEMORY_TYPE_GAUDI});
+    close(seen->dmabuf_fd);
+    EXPECT_EQ(domain.key(plain), domain.key(by_descriptor));
+    transport.write(buffer, pattern(1000, 3), 100);
+    for (const uct_mem_h memh : {plain, by_descriptor}) {
+        EXPECT_EQ(transport.put(buffer.data() + 100, other.address(), 1000, memh), UCS_OK);
+        EXPECT_EQ(transport.read(other, 1000), pattern(1000, 3));
+        EXPECT_EQ(domain.dereg(memh), UCS_OK);
+    }
+}
+
+TEST_F(Registration, of_other_memory_succeeds_and_copies_through_it_are_refused) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    auto *foreign = reinterpret_cast<unsigned char *>(0x7f12'0000'0000); // nothing is there: whoever touches it crashes
+    const int file = memfd_create("no dma-buf", MFD_CLOEXEC);
+    const int dmabuf = domain.query(buffer.data(), 1, 16)->dmabuf_fd; // a dma-buf, but not of that address
+    for (const auto &params :
+         {RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_CUDA},
+          RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_GAUDI},
+          RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, file, 0, UCS_MEMORY_TYPE_CUDA},
+          RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, dmabuf, 4096, UCS_MEMORY_TYPE_ROCM},
+          RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, 999'999, 0, UCS_MEMORY_TYPE_CUDA}}) {
+        const uct_mem_h memh = domain.reg(foreign, kMiB, params);
+        for (const std::size_t length : {std::size_t{8}, kMiB}) {
+            EXPECT_EQ(transport.put(foreign, buffer.address(), length, memh), UCS_ERR_UNSUPPORTED);
+            EXPECT_EQ(transport.get(foreign, buffer.address(), length, memh), UCS_ERR_UNSUPPORTED);
+        }
+        EXPECT_EQ(domain.key(memh).size(), 24u);
+        EXPECT_EQ(domain.dereg(memh), UCS_OK);
+    }
+    close(dmabuf);
+    close(file);
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_F(Registration, what_is_no_registration_is_not_undone) {
+    const Domain domain;
+    Bytes host(4096);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    EXPECT_EQ(domain.dereg(nullptr), UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(domain.dereg(memh, 1), UCS_ERR_UNSUPPORTED) << "it cannot be invalidated";
+    EXPECT_EQ(domain.dereg(memh, 8), UCS_ERR_INVALID_PARAM) << "nobody knows that flag";
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_F(Registration, every_query_gives_a_descriptor_of_its_own_and_the_offset) {
+    const Domain domain;
+    const Buffer buffer(domain, 10 * kMiB);
+    const auto first = domain.query(buffer.data() + 5 * kMiB + 123, 1000, 0x7f);
+    const auto second = domain.query(buffer.data() + 123, 1000, 0x7f);
+    ASSERT_TRUE(first && second);
+    EXPECT_NE(first->dmabuf_fd, second->dmabuf_fd);
+    EXPECT_EQ(first->dmabuf_offset - second->dmabuf_offset, 5 * kMiB);
+    struct stat one {}, other {};
+    ASSERT_EQ(fstat(first->dmabuf_fd, &one), 0);
+    ASSERT_EQ(fstat(second->dmabuf_fd, &other), 0);
+    EXPECT_EQ(one.st_ino, other.st_ino) << "one export behind them";
+    close(first->dmabuf_fd);
+    close(second->dmabuf_fd);
+}
+
+TEST_F(Registration, descriptors_and_exports_do_not_grow) {
+    const Domain domain;
+    const Buffer buffer(domain, kMiB);
+    const auto cycle = [&] {
+        const auto seen = domain.query(buffer.data(), kMiB, 0x7f);
+        const uct_mem_h memh = domain.reg(
+            buffer.data(), kMiB,
+            RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, seen->dmabuf_fd, seen->dmabuf_offset, UCS_MEMORY_TYPE_GAUDI});
+        close(seen->dmabuf_fd);
+        ASSERT_EQ(domain.dereg(memh), UCS_OK);
+    };
+    cycle();
+    const std::size_t before = open_descriptors();
+    const std::uint64_t exports = counted("exports");
+    for (int i = 0; i < 100'000; ++i)
+        cycle();
+    EXPECT_EQ(open_descriptors(), before);
+    EXPECT_EQ(counted("exports"), exports);
+}
+
+} // namespace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The domain gaudi_copy and its transport as a program sees them through UCT's own API.
+#pragma once
+
+#include "uct_v2.h"
+
+#include "e2e/printed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace uct_side {
+
+using Bytes = std::vector<unsigned char>;
+
+inline constexpr std::size_t kKiB = 1u << 10;
+inline constexpr std::size_t kMiB = 1u << 20;
+inline constexpr std::size_t kPage = 768 * kMiB; // of a Gaudi2
+
+struct Failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+void check(ucs_status_t status, const char *what);
+Bytes pattern(std::size_t size, std::uint64_t seed);
+
+/// Values for UCX_GAUDI_COPY_* by name.
+using Settings = std::vector<std::pair<const char *, const char *>>;
+
+class Domain {
+public:
+    /// Nothing when UCX does not offer it.
+    static std::unique_ptr<Domain> find(const Settings &settings = {});
+    /// The same, and it is there.
+    explicit Domain(const Settings &settings = {});
+    ~Domain();
+    Domain(const Domain &) = delete;
+    Domain &operator=(const Domain &) = delete;
+
+    uct_component_h component() const { return m_component; }
+    uct_md_h md() const { return m_md; }
+    uct_md_attr_t attributes() const;
+    /// Of memory at `address`; `mask` as in uct_v2.h.
+    std::optional<MemoryAttributes> query(const void *address, std::size_t length = 1, std::uint64_t mask = 0x4f) const;
+    std::vector<unsigned char> key(uct_mem_h memh) const;
+    uct_mem_h reg(void *address, std::size_t length, std::optional<RegisterParams> params = {}) const;
+    ucs_status_t dereg(uct_mem_h memh, unsigned flags = 0) const;
+
+private:
+    struct Nothing {
+        explicit Nothing() = default;
+    };
+    explicit Domain(Nothing) {}
+    bool open(const Settings &settings);
+
+    uct_component_h m_component = nullptr;
+    uct_md_h m_md = nullptr;
+};
+
+/// Gaudi memory.
+class Buffer {
+public:
+    struct Wish {
+        unsigned flags = 0;
+        void *address = nullptr;
+        ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
+    };
+    static ucs_status_t allocate(const Domain &domain, std::size_t size, const Wish &wish, uct_allocated_memory_t &memory);
+
+    Buffer(const Domain &domain, std::size_t size) : Buffer(domain, size, Wish{}) {}
+    Buffer(const Domain &domain, std::size_t size, const Wish &wish);
+    Buffer(Buffer &&other) noexcept : m_memory(std::exchange(other.m_memory, {})) {}
+    Buffer &operator=(Buffer &&) = delete;
+    ~Buffer();
+
+    unsigned char *data() const { return static_cast<unsigned char *>(m_memory.address); }
+    std::uint64_t address(std::size_t offset = 0) const { return reinterpret_cast<std::uint64_t>(data() + offset); }
+    uct_mem_h memh() const { return m_memory.memh; }
+    std::size_t size() const { return m_memory.length; }
+    ucs_sys_device_t device() const { return m_memory.sys_device; }
+
+private:
+    uct_allocated_memory_t m_memory{};
+};
+
+class Transport {
+public:
+    explicit Transport(Domain &domain, const char *name = "gaudi_cpy");
+    ~Transport();
+    Transport(const Transport &) = delete;
+    Transport &operator=(const Transport &) = delete;
+
+    uct_iface_h iface() const { return m_iface; }
+    uct_ep_h ep() const { return m_ep; }
+    uct_worker_h worker() const { return m_worker; }
+    uct_iface_attr_t attributes() const;
+    unsigned progress() const { return uct_worker_progress(m_worker); }
+
+    /// One copy, run to its end.
+    ucs_status_t put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh = nullptr) const;
+    ucs_status_t get(void *to, std::uint64_t from, std::size_t length, uct_mem_h memh = nullptr) const;
+    ucs_status_t flush() const;
+
+    void write(const Buffer &buffer, const Bytes &bytes, std::size_t offset = 0) const;
+    Bytes read(const Buffer &buffer, std::size_t length, std::size_t offset = 0) const;
+
+private:
+    ucs_status_t finish(ucs_status_t status, uct_completion_t &comp) const;
+
+    ucs_async_context_t *m_async = nullptr;
+    uct_worker_h m_worker = nullptr;
+    uct_iface_h m_iface = nullptr;
+    uct_ep_h m_ep = nullptr;
+};
+
+/// What softgaudi has counted, over all cards.
+std::uint64_t counted(const char *what);
+/// Of calls of one function.
+std::uint64_t calls(const char *function);
+
+} // namespace uct_side
