@@ -72,6 +72,17 @@ TEST(ProgramTest, UcxPerftestLoadsItsModule) {
     EXPECT_THAT(warnings(perftest.output), testing::IsEmpty());
 }
 
+// Nothing of it is on this machine: the modules may be installed everywhere.
+TEST(ProgramTest, WithoutALibraryAndCardsNothingChanges) {
+    const std::string bare = "LD_LIBRARY_PATH=" + rapids + "/lib ";
+    const Finished with = run(with_modules, rapids + "/bin/ucx_info -d");
+    const Finished without = run(bare, rapids + "/bin/ucx_info -d");
+    EXPECT_EQ(with.status, 0);
+    EXPECT_EQ(with.output, without.output);
+    EXPECT_THAT(warnings(with.output), testing::IsEmpty());
+    EXPECT_THAT(with.output, testing::Not(HasSubstr("gaudi_copy")));
+}
+
 TEST(ProgramTest, UcxModulesSwitchesItOff) {
     const Finished info = run(with_modules + "UCX_LOG_LEVEL=debug UCX_MODULES=^gaudi", rapids + "/bin/ucx_info -d");
     EXPECT_EQ(info.status, 0) << info.output;
