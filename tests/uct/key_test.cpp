@@ -226,6 +226,7 @@ TEST_F(Key, a_short_key_is_refused) {
     EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("a key has 24 bytes, not 23")));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which make system calls of their own
 /// Whether `step` makes any, the second time: a child learns its own number at the first.
 bool makes_system_calls(const std::function<void()> &step) {
     const pid_t child = fork();
@@ -264,5 +265,6 @@ TEST_F(Key, of_this_process_is_packed_and_unpacked_without_a_system_call) {
     EXPECT_TRUE(makes_system_calls([] { (void)!write(-1, "", 0); })) << "the test can tell";
     EXPECT_FALSE(makes_system_calls(work));
 }
+#endif
 
 } // namespace

@@ -29,7 +29,7 @@ struct Finished {
 Finished run(const std::string &environment, const std::string &command) {
     const std::string preload = UCX_GAUDI_PRELOAD;
     const std::string sanitizer = preload.empty() ? "" : "ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD='" + preload + "' ";
-    const std::string line = "env " + sanitizer + environment + " " + command + " 2>&1";
+    const std::string line = "env -u UCX_MODULES " + sanitizer + environment + " " + command + " 2>&1";
     std::FILE *pipe = ::popen(line.c_str(), "r");
     EXPECT_NE(pipe, nullptr);
     std::string text;
