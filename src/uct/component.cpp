@@ -60,35 +60,43 @@ void Component::failed(const Error &error) const noexcept {
     GAUDI_UCX_LOG(m_host, ERROR, "%s", error.text.c_str());
 }
 
+/// The cards with their names in this UCX's topology; null where there is no library to ask.
+Result<Cards *> Component::cards() {
+    auto found = Cards::get();
+    if (!found)
+        return found;
+    // With the library but no card there is a domain all the same: without one UCP cannot plan a rendezvous with a peer
+    // whose memory is on a card, and fails it.
+    if (!(*found)->has_library())
+        return nullptr;
+    const std::lock_guard guard(m_mutex);
+    if (m_cards)
+        return m_cards;
+    for (const auto &card : (*found)->all()) {
+        ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
+        if (m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
+            m_host.call().ucs_topo_sys_device_set_name(device, fmt::format("GAUDI_{}", card->index()).c_str(), 10);
+        else
+            device = UCS_SYS_DEVICE_ID_UNKNOWN;
+        m_sys_devices.push_back(device);
+    }
+    m_cards = *found;
+    return m_cards;
+}
+
 Result<void> Component::query_md_resources(uct_md_resource_desc **resources, unsigned *count) {
     *resources = nullptr;
     *count = 0;
-    auto cards = Cards::get();
-    if (!cards) {
+    const auto found = cards();
+    if (!found) {
         // Said once, and then UCX goes on as on a machine without cards.
         static std::atomic<bool> said{false};
         if (!said.exchange(true))
-            failed(cards.error());
+            failed(found.error());
         return {};
     }
-    // With the library but no card there is a domain all the same: without one UCP cannot plan a rendezvous with a peer
-    // whose memory is on a card, and fails it.
-    if (!(*cards)->has_library())
+    if (!*found)
         return {};
-    {
-        const std::lock_guard guard(m_mutex);
-        if (!m_cards) {
-            for (const auto &card : (*cards)->all()) {
-                ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
-                if (m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
-                    m_host.call().ucs_topo_sys_device_set_name(device, fmt::format("GAUDI_{}", card->index()).c_str(), 10);
-                else
-                    device = UCS_SYS_DEVICE_ID_UNKNOWN;
-                m_sys_devices.push_back(device);
-            }
-            m_cards = *cards;
-        }
-    }
     *resources = m_host.allocate<uct_md_resource_desc>(1, "gaudi md resource");
     if (!*resources)
         return tl::unexpected(Error{ENOMEM, "query_md_resources", "no memory to list the gaudi_copy domain"});
@@ -98,9 +106,12 @@ Result<void> Component::query_md_resources(uct_md_resource_desc **resources, uns
 }
 
 Result<void> Component::md_open(const char *, const uct_md_config *config, uct_md_h *md) {
-    if (!m_cards)
-        return tl::unexpected(Error{ENODEV, "md_open", "there is no Gaudi card"});
-    auto opened = Md::open(*this, *m_cards, *reinterpret_cast<const MdConfig *>(config));
+    const auto found = cards();
+    if (!found)
+        return tl::unexpected(found.error());
+    if (!*found)
+        return tl::unexpected(Error{ENODEV, "md_open", "there is no libhl-thunk on this machine"});
+    auto opened = Md::open(*this, **found, *reinterpret_cast<const MdConfig *>(config));
     if (!opened)
         return tl::unexpected(opened.error());
     *md = *opened;

@@ -47,6 +47,7 @@ public:
 
 private:
     explicit Component(ucx::Host &host);
+    Result<Cards *> cards();
     void watch_host_memory();
 
     ucx::Host &m_host;

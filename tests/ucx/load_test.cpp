@@ -113,13 +113,3 @@ TEST(LoadTest, ThreeUcxInOneProcess) {
 
 } // namespace
 } // namespace gaudi::ucx
-
-#ifdef __SANITIZE_ADDRESS__
-// The libnl that NIXL carries crashes in its destructors under ASan, with or without us.
-int main(int argc, char **argv) {
-    testing::InitGoogleMock(&argc, argv);
-    const int code = RUN_ALL_TESTS();
-    std::fflush(stdout);
-    _exit(code);
-}
-#endif
