@@ -49,7 +49,7 @@ void run_pair(const std::function<void(Side &, bool first)> &conversation, const
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_EQ(problem, "");
-    EXPECT_EQ(printed.complaints(), std::vector<std::string>{});
+    EXPECT_EQ(printed.complaints().empty(), !options.complaints) << printed.text();
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the second side failed";
 }
 
@@ -62,9 +62,9 @@ ucp_request_param_t param_for(const Memory &memory) {
     return param;
 }
 
-void expect_same(const std::vector<char> &got, const std::vector<char> &wanted, std::size_t size) {
+void expect_same(const std::vector<char> &got, const std::vector<char> &wanted, Operation operation) {
     if (got != wanted)
-        throw Failure("wrong bytes at size " + std::to_string(size));
+        throw Failure(std::string(name(operation)) + ": wrong bytes at size " + std::to_string(wanted.size()));
 }
 
 } // namespace
@@ -142,7 +142,7 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
     }
     }
     side.meet();
-    expect_same(memory.read(size), wanted, size);
+    expect_same(memory.read(size), wanted, operation);
 }
 
 void converse(const Options &options) {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 using namespace e2e;
 
@@ -57,7 +59,44 @@ TEST_F(Variant, workers_for_several_threads) {
     converse({.threads = true});
 }
 
-TEST_F(Variant, pieces_of_a_buffer_as_one_message) {
+TEST_F(Variant, several_threads_at_once) {
+    run_pair(
+        [](Side &side, bool) {
+            constexpr std::size_t kSize = (1 << 20) + 7;
+            std::mutex mutex;
+            std::string problem;
+            std::vector<std::thread> threads;
+            for (unsigned i = 0; i < 4; ++i)
+                threads.emplace_back([&, i] {
+                    try {
+                        Memory from(side, UCS_MEMORY_TYPE_GAUDI, kSize), to(side, UCS_MEMORY_TYPE_GAUDI, kSize);
+                        for (unsigned round = 0; round < 5; ++round) {
+                            const std::vector<char> bytes = pattern(kSize, i * 100 + round);
+                            from.write(bytes);
+                            ucp_request_param_t param{};
+                            ucs_status_ptr_t receive =
+                                ucp_tag_recv_nbx(side.worker(), to.data(), kSize, i, ~0ull, &param);
+                            side.finish(ucp_tag_send_nbx(side.self(), from.data(), kSize, i, &param), "send");
+                            side.finish(receive, "receive");
+                            if (to.read(kSize) != bytes)
+                                throw Failure("wrong bytes in thread " + std::to_string(i));
+                        }
+                    } catch (const std::exception &error) {
+                        const std::lock_guard guard(mutex);
+                        problem = error.what();
+                    }
+                });
+            for (std::thread &thread : threads)
+                thread.join();
+            if (!problem.empty())
+                throw Failure(problem);
+        },
+        {.threads = true});
+}
+
+class Pieces : public Variant, public ::testing::WithParamInterface<Operation> {};
+
+TEST_P(Pieces, of_a_buffer_as_one_message) {
     run_pair([](Side &side, bool first) {
         constexpr std::size_t kPiece = 100'003;
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 4 * kPiece);
@@ -68,20 +107,67 @@ TEST_F(Variant, pieces_of_a_buffer_as_one_message) {
                                                {memory.data(), kPiece},
                                                {memory.data() + 3 * kPiece + 1, kPiece - 1}}};
         ucp_request_param_t param{};
-        param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_FLAGS;
         param.datatype = ucp_dt_make_iov();
         side.meet();
-        side.finish(first ? ucp_tag_send_nbx(side.peer(), pieces.data(), pieces.size(), 1, &param)
-                          : ucp_tag_recv_nbx(side.worker(), pieces.data(), pieces.size(), 1, ~0ull, &param),
-                    "pieces");
-        if (first)
+        if (first) {
+            side.finish(GetParam() == Operation::tag ? ucp_tag_send_nbx(side.peer(), pieces.data(), 3, 1, &param)
+                        : GetParam() == Operation::am
+                            ? ucp_am_send_nbx(side.peer(), 7, nullptr, 0, pieces.data(), 3, &param)
+                            : ucp_stream_send_nbx(side.peer(), pieces.data(), 3, &param),
+                        "send of pieces");
             return;
+        }
+        if (GetParam() == Operation::am) {
+            while (side.messages().empty())
+                side.progress();
+            const Side::Message message = side.messages().back();
+            if (!message.data)
+                throw Failure("so large a message should come by rendezvous");
+            side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, pieces.data(), 3, &param), "receive of pieces");
+        } else if (GetParam() == Operation::tag) {
+            side.finish(ucp_tag_recv_nbx(side.worker(), pieces.data(), 3, 1, ~0ull, &param), "receive of pieces");
+        } else {
+            std::size_t length = 0;
+            param.flags = UCP_STREAM_RECV_FLAG_WAITALL;
+            side.finish(ucp_stream_recv_nbx(side.peer(), pieces.data(), 3, &length, &param), "receive of pieces");
+        }
         std::vector<char> wanted = bytes;
         std::fill(wanted.begin() + kPiece, wanted.begin() + 2 * kPiece, '\0');
         wanted[3 * kPiece] = 0;
         if (memory.read(4 * kPiece) != wanted)
             throw Failure("the pieces did not land where they belong");
     });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Pieces, ::testing::Values(Operation::tag, Operation::am, Operation::stream),
+                         [](const auto &one) { return std::string(name(one.param)); });
+
+TEST_F(Variant, memory_that_the_driver_does_not_export) {
+    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EINVAL");
+    converse();
+}
+
+TEST_F(Variant, a_card_that_is_reset_fails_the_request_and_nothing_hangs) {
+    set("SOFTGAUDI_FAULTS", "command_submission#60=reset");
+    run_pair(
+        [](Side &side, bool first) {
+            if (!first)
+                return;
+            Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 4 << 20);
+            const std::vector<char> bytes = pattern(4 << 20, 1);
+            bool failed = false;
+            for (unsigned i = 0; i < 200 && !failed; ++i) {
+                try {
+                    memory.write(bytes);
+                } catch (const Failure &) {
+                    failed = true;
+                }
+            }
+            if (!failed)
+                throw Failure("writes to a card that is gone went well");
+        },
+        {.complaints = true});
 }
 
 TEST_F(Variant, memory_that_is_mapped_a_second_time) {

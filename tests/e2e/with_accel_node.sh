@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# with_accel_node.sh COMMAND...: runs it where there is a /dev/accel/accel0, at the sight of which UCX's ib module believes
+# that it can register Gaudi memory by itself. In namespaces of its own: nothing of this machine changes.
+set -eu
+if [ "${1-}" != --inside ]; then
+    exec unshare --user --map-root-user --mount "$0" --inside "$@"
+fi
+shift
+dev=$(mktemp -d)
+mount -t tmpfs dev "$dev"
+for node in null zero full random urandom tty shm fd stdin stdout stderr; do
+    if [ -L "/dev/$node" ]; then
+        cp -P "/dev/$node" "$dev/$node"
+    elif [ -d "/dev/$node" ]; then
+        mkdir "$dev/$node"
+        mount --bind "/dev/$node" "$dev/$node"
+    else
+        : >"$dev/$node"
+        mount --bind "/dev/$node" "$dev/$node"
+    fi
+done
+mkdir "$dev/accel"
+: >"$dev/accel/accel0"
+mount --rbind "$dev" /dev
+exec "$@"
