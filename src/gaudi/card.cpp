@@ -47,7 +47,7 @@ Card::Card(Cards &cards, unsigned index, std::string bus_id, const hlthunk_hw_ip
 Result<thunk::Device> Card::open() {
     if (m_opened.load(std::memory_order_acquire))
         return m_device;
-    const std::lock_guard guard(m_mutex);
+    const std::lock_guard guard(m_open_mutex);
     if (m_opened.load(std::memory_order_acquire))
         return m_device;
     auto device = open_now();
@@ -85,7 +85,7 @@ Result<Copier *> Card::copier() {
     auto device = open();
     if (!device)
         return tl::unexpected(device.error());
-    const std::lock_guard guard(m_mutex);
+    const std::lock_guard guard(m_copier_mutex);
     if (!m_copier) {
         auto made = Copier::start(*this, *device);
         if (!made)

@@ -61,7 +61,8 @@ private:
     const std::string m_bus_id;
     const hlthunk_hw_ip_info m_info;
 
-    std::mutex m_mutex;
+    // The engine's self-test allocates, and the arena opens the card: taken in this order.
+    std::mutex m_copier_mutex, m_open_mutex;
     std::atomic<bool> m_opened{false};
     std::atomic<Exports> m_exports{Exports::unknown};
     thunk::Device m_device; // closed by the kernel, when the process ends

@@ -210,7 +210,9 @@ bool Copier::send(Lane &lane) {
     chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
     if (batch.flush && m_device.library().has_flush()) {
         if (auto flushed = m_device.flush_pci_writes(); !flushed) {
-            fail(flushed.error());
+            lane.next_value = batch.value; // this one was not used
+            if (!will_pass(flushed.error().code))
+                refuse(flushed.error());
             return false;
         }
     }
@@ -218,7 +220,7 @@ bool Copier::send(Lane &lane) {
     if (!sequence) {
         lane.next_value = batch.value; // this one was not used
         if (!will_pass(sequence.error().code))
-            fail(sequence.error());
+            refuse(sequence.error());
         return false;
     }
     m_refused_ns = 0;
@@ -239,19 +241,19 @@ bool Copier::ended(const Lane &lane, const Batch &batch, int &error) {
         const std::uint32_t shown = word(lane).load(std::memory_order_acquire);
         if (static_cast<std::int32_t>(shown - batch.value) >= 0)
             return true;
-        if (now_ns() - batch.sent_ns < kSilenceNs)
+        if (!failed() && now_ns() - batch.sent_ns < kSilenceNs)
             return false;
     }
     const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
     if (waited)
         return *waited == thunk::Wait::Done;
-    fail(waited.error());
+    lose(waited.error());
     return false;
 }
 
 void Copier::collect(Lane &lane) {
     int error = 0;
-    while (!lane.sent.empty() && ended(lane, *lane.sent.front(), error)) {
+    while (!lane.sent.empty() && ended(lane, *lane.sent.front(), error)) { // ended() may lose them all
         Batch &batch = *lane.sent.front();
         lane.sent.pop_front();
         complete(batch, error);
@@ -271,14 +273,28 @@ void Copier::complete(Batch &batch, int error) {
     m_free.push_back(&batch);
 }
 
-/// The card is lost: everything on its way fails, and so does everything that comes.
-void Copier::fail(const Error &error) {
-    if (m_failed.exchange(true, std::memory_order_acq_rel))
-        return;
-    {
+/// The card takes no more: what it has not got yet fails, and so does everything that comes. What it has got may still be
+/// running, and ends as it does.
+void Copier::refuse(const Error &error) {
+    if (!m_failed.exchange(true, std::memory_order_acq_rel)) {
         const std::lock_guard guard(m_failure_mutex);
         m_failure = error.text;
     }
+    end_waiting();
+}
+
+/// The card is gone, and everything on its way with it.
+void Copier::lose(const Error &error) {
+    refuse(error);
+    for (Lane &lane : m_lanes)
+        while (!lane.sent.empty()) {
+            Batch &batch = *lane.sent.front();
+            lane.sent.pop_front();
+            complete(batch, EIO);
+        }
+}
+
+void Copier::end_waiting() {
     for (Lane &lane : m_lanes) {
         for (Transfer *waiting = lane.first; waiting;) {
             Transfer *next = waiting->next;
@@ -295,11 +311,6 @@ void Copier::fail(const Error &error) {
             Batch &open = *lane.open;
             lane.open = nullptr;
             complete(open, EIO);
-        }
-        while (!lane.sent.empty()) {
-            Batch &batch = *lane.sent.front();
-            lane.sent.pop_front();
-            complete(batch, EIO);
         }
     }
 }
@@ -338,8 +349,8 @@ void Copier::watch() {
     m_watch_wanted.notify_all();
     if (m_watching)
         return;
-    m_watching = true;
     std::thread waiter([this] { watch_loop(); });
+    m_watching = true;
     pthread_setname_np(waiter.native_handle(), "gaudi-wait");
     waiter.detach(); // copiers live as long as the process
 }
@@ -353,7 +364,7 @@ void Copier::watch_loop() {
             continue;
         }
         seen = wanted;
-        while (busy() && !failed()) {
+        while (busy()) {
             progress();
             std::uint64_t oldest = UINT64_MAX;
             {
@@ -372,10 +383,11 @@ void Copier::watch_loop() {
 Result<void> Copier::test_words() {
     constexpr std::size_t kBytes = 256 * 1024;
     constexpr unsigned kRounds = 8;
-    m_words_hold = true;
-    auto device_memory = m_card.arena().allocate({.length = kBytes});
+    // Where there is no memory to try it with, the driver is asked.
+    auto device_memory = m_card.arena().allocate(
+        {.length = kBytes, .limit = settings().max_memory.load(std::memory_order_relaxed)});
     if (!device_memory)
-        return tl::unexpected(device_memory.error());
+        return {};
     struct Release {
         Card &card;
         std::uint64_t address;
@@ -386,7 +398,8 @@ Result<void> Copier::test_words() {
     auto out_map = thunk::map_host(m_device, out.data(), kBytes);
     auto back_map = thunk::map_host(m_device, back.data(), kBytes);
     if (!out_map || !back_map)
-        return tl::unexpected(out_map ? back_map.error() : out_map.error());
+        return {};
+    m_words_hold = true;
 
     Channel channel;
     const auto copy = [&](Direction direction, std::uint64_t source, std::uint64_t destination) {

@@ -40,6 +40,8 @@ public:
     void post(Direction direction, Transfer &transfer);
     /// Sends what waits, notices what has ended. Cheap when there is nothing.
     void progress();
+    /// Returns when no thread is at work in it.
+    void settle() { const std::lock_guard guard(m_mutex); }
     /// Until everything that was posted has ended, or `limit_ms` have passed.
     bool drain(unsigned limit_ms);
 
@@ -96,7 +98,9 @@ private:
     void collect(Lane &lane);
     bool ended(const Lane &lane, const Batch &batch, int &error);
     void complete(Batch &batch, int error);
-    void fail(const Error &error);
+    void refuse(const Error &error);
+    void lose(const Error &error);
+    void end_waiting();
     std::uint64_t oldest_sequence() const;
     std::atomic<std::uint32_t> &word(const Lane &lane);
     void watch_loop();

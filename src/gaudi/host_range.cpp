@@ -7,6 +7,7 @@ namespace gaudi {
 namespace {
 
 constexpr std::uint64_t kRefused = 1; // no mapping starts there
+constexpr unsigned kDrainMs = 10'000;
 
 /// Refusals that may be over at the next copy. The others are about the memory itself.
 bool may_pass(int code) {
@@ -21,6 +22,21 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
 HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards, thunk::Fd dmabuf,
                      std::uint64_t offset)
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
+
+HostRange::~HostRange() {
+    if (m_copies.load(std::memory_order_acquire) == 0)
+        return;
+    for (const Mapped &mapped : m_mappings)
+        if (Copier *copier = mapped.card->copier_if_started())
+            copier->drain(kDrainMs);
+    if (m_copies.load(std::memory_order_acquire) == 0)
+        return;
+    for (Mapped &mapped : m_mappings) {
+        thunk::report(thunk::make_error(ETIMEDOUT, "unmap", mapped.card->bus_id(),
+                                        "a copy does not end, so its host memory stays pinned"));
+        mapped.mapping.detach();
+    }
+}
 
 Result<thunk::Mapping> HostRange::map(const thunk::Device &device) const {
     // An import begins where the dma-buf does.
@@ -44,7 +60,7 @@ std::optional<std::uint64_t> HostRange::on(Card &card, std::uint64_t address) {
             known = kRefused;
             if (mapping) {
                 known = mapping->get() + m_offset;
-                m_mappings.push_back(std::move(*mapping));
+                m_mappings.push_back({&card, std::move(*mapping)});
             }
             start.store(known, std::memory_order_release);
         }

@@ -20,6 +20,8 @@ public:
     HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards);
     /// Memory that is known by `address` and can be reached only through a dma-buf, from `offset` of it on.
     HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards, thunk::Fd dmabuf, std::uint64_t offset);
+    /// Waits (bounded) for copies that are at it: to unmap memory under a card's hands would reset it.
+    ~HostRange();
     HostRange(const HostRange &) = delete;
     HostRange &operator=(const HostRange &) = delete;
 
@@ -31,6 +33,10 @@ public:
 
     /// Where the card sees `address`, or nothing where the memory cannot be pinned or imported.
     std::optional<std::uint64_t> on(Card &card, std::uint64_t address);
+    /// A copy begins that uses it; any thread may say that it has ended.
+    void hold() { m_copies.fetch_add(1, std::memory_order_relaxed); }
+    void release() { m_copies.fetch_sub(1, std::memory_order_release); }
+
     /// Whether the processor cannot touch it, so that there is no other way than on().
     bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }
 
@@ -42,8 +48,13 @@ private:
     const thunk::Fd m_dmabuf;
     const std::uint64_t m_offset = 0; // in the dma-buf
     std::vector<std::atomic<std::uint64_t>> m_starts; // per card; 0 is not mapped yet, kRefused never will be
+    std::atomic<std::uint32_t> m_copies{0};
     std::mutex m_mutex;
-    std::vector<thunk::Mapping> m_mappings;
+    struct Mapped {
+        Card *card;
+        thunk::Mapping mapping;
+    };
+    std::vector<Mapped> m_mappings;
 };
 
 } // namespace gaudi

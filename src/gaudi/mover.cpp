@@ -12,6 +12,8 @@ namespace {
 // Below this a memcpy into memory that is mapped already is cheaper than finding or making a mapping.
 constexpr std::uint64_t kStageBelow = 16 * 1024;
 
+constexpr const char *kNoStage = "no host memory to stage the copy in";
+
 /// Keeps a cached mapping until the copy that uses it has ended.
 struct CachedUse {
     std::shared_ptr<HostRange> range;
@@ -20,6 +22,12 @@ struct CachedUse {
 };
 
 } // namespace
+
+Mover::~Mover() {
+    // Whoever told our channel of an end has let go of it when the engine is free.
+    for (Copier *copier : m_copiers)
+        copier->settle();
+}
 
 bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &place) {
     place = {address, nullptr, false};
@@ -78,9 +86,10 @@ Mover::Posted Mover::post(const Operation &operation) {
     }
     if (operation.range && operation.range->is_dmabuf())
         return Posted::unsupported; // the processor cannot stage it
-    return m_stager.post(ends.destination, ends.source, operation.length, operation.done, operation.user)
-               ? Posted::started
-               : Posted::no_room;
+    if (m_stager.post(ends.destination, ends.source, operation.length, operation.done, operation.user))
+        return Posted::started;
+    m_problem = kNoStage;
+    return Posted::failed;
 }
 
 /// One copy by one card; unsupported when the host side has to be staged.
@@ -90,11 +99,12 @@ Mover::Posted Mover::direct(const Operation &operation, const Ends &ends, Copier
     std::uint64_t destination = operation.destination;
     Direction direction = Direction::on_card;
     std::shared_ptr<HostRange> cached;
+    HostRange *range = nullptr;
     if (!ends.source.card || !ends.destination.card) {
         const bool up = ends.source.card != nullptr;
         direction = up ? Direction::up : Direction::down;
         std::uint64_t &host = up ? destination : source;
-        HostRange *range = operation.range;
+        range = operation.range;
         if (!range || !range->contains(host, operation.length)) {
             if (operation.length < kStageBelow || (range && range->is_dmabuf()))
                 return Posted::unsupported;
@@ -106,14 +116,14 @@ Mover::Posted Mover::direct(const Operation &operation, const Ends &ends, Copier
             return Posted::unsupported;
         host = *mapped;
     }
-    // A few stay in reserve: a staged copy that has begun must be able to go on.
-    if (m_channel.outstanding() >= Channel::kTransfers - Stager::kSlots)
-        return Posted::no_room;
     Transfer *transfer = m_channel.take();
     transfer->source = source;
     transfer->destination = destination;
     transfer->length = operation.length;
     transfer->flush = ends.source.flush;
+    transfer->range = range;
+    if (range)
+        range->hold();
     if (cached) {
         transfer->user = new CachedUse{std::move(cached), operation.done, operation.user};
         transfer->done = [](Transfer &ended) {
@@ -162,7 +172,7 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
     } else {
         const auto done = [](void *user, int error) { *static_cast<State *>(user) = {true, error}; };
         if (!m_short_stager.post(ends.destination, ends.source, length, done, &state)) {
-            m_problem = "no host memory to stage the copy in";
+            m_problem = kNoStage;
             return ENOMEM;
         }
     }

@@ -17,11 +17,13 @@ namespace gaudi {
 class Mover {
 public:
     explicit Mover(Cards &cards) : m_cards(cards), m_stager(m_channel), m_short_stager(m_short_channel) {}
+    ~Mover();
+    Mover(const Mover &) = delete;
+    Mover &operator=(const Mover &) = delete;
 
     enum class Posted {
         done,        // nothing to wait for; the callback is not called
         started,
-        no_room,     // try again after progress
         unsupported, // neither side is Gaudi memory, the card has no copy path, or the driver imports no dma-buf
         failed,
     };
@@ -43,6 +45,9 @@ public:
     /// Moves on; how many operations ended.
     unsigned progress();
     unsigned outstanding() const { return m_channel.outstanding() + (m_stager.idle() ? 0u : 1u); }
+
+    /// From now on no user's memory is touched by us, and what is under way only has to end.
+    void abandon() { m_stager.abandon(); }
 
     /// Asks for `event_fd` to be written at the next completion; false when there is one already.
     bool arm(int event_fd);

@@ -27,6 +27,8 @@ Range Region::allocation(std::uint64_t address) const {
 Result<void> Region::make_export() {
     if (m_export)
         return {};
+    if (!alive())
+        return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the block is gone"));
     auto device = card().open();
     if (!device)
         return tl::unexpected(device.error());
@@ -70,6 +72,11 @@ void Region::begin(Card &card, std::uint64_t base, std::uint64_t size) {
     m_size.store(size, std::memory_order_release);
     m_exportable.store(true, std::memory_order_release);
     m_was_exported.store(false, std::memory_order_release);
+    {
+        const std::lock_guard guard(m_export_mutex);
+        m_export_number.store(-1, std::memory_order_release);
+        m_export = thunk::Fd();
+    }
     m_generation.fetch_add(1, std::memory_order_acq_rel);
 }
 

@@ -33,6 +33,8 @@ public:
         return address - base() < size() && length <= size() - (address - base());
     }
     Card &card() const { return *m_card.load(std::memory_order_acquire); }
+    /// Between begin and end; the generation is odd then.
+    bool alive() const { return generation() % 2 == 1; }
     std::uint64_t generation() const { return m_generation.load(std::memory_order_acquire); }
 
     /// The allocation that holds `address`; the whole mapping where nothing is allocated, or where it is not ours.

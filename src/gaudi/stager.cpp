@@ -46,6 +46,8 @@ bool Stager::post(const Place &destination, const Place &source, std::uint64_t l
 
 /// False when no slot is left for others.
 bool Stager::start_pieces(Copy &copy) {
+    if (m_abandoned && copy.error == 0)
+        copy.error = ECANCELED;
     while (copy.error == 0 && copy.started < copy.length && !m_free.empty() && start_piece(copy)) {
     }
     return !m_free.empty();
@@ -91,6 +93,10 @@ bool Stager::start_piece(Copy &copy) {
 
 bool Stager::drain_piece(Piece &piece) {
     const Place &destination = piece.copy->destination;
+    if (m_abandoned) {
+        end_piece(piece, ECANCELED);
+        return false;
+    }
     if (destination.card)
         return post_piece(piece, *destination.card, false, destination.address + piece.offset);
     std::memcpy(reinterpret_cast<void *>(destination.address + piece.offset), slot(piece.slot), piece.length);
@@ -101,11 +107,11 @@ bool Stager::drain_piece(Piece &piece) {
 bool Stager::post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_address) {
     const auto copier = card.copier();
     const auto staged = copier ? m_range->on(card, reinterpret_cast<std::uint64_t>(slot(piece.slot))) : std::nullopt;
-    Transfer *transfer = staged ? m_channel.take() : nullptr;
-    if (!transfer) {
-        end_piece(piece, staged ? EAGAIN : EIO);
+    if (!staged) {
+        end_piece(piece, EIO);
         return false;
     }
+    Transfer *transfer = m_channel.take();
     transfer->source = up ? device_address : *staged;
     transfer->destination = up ? *staged : device_address;
     transfer->length = piece.length;

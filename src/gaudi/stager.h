@@ -35,6 +35,8 @@ public:
     /// False when there is no memory to stage in. `done` is called from the channel's dispatch or from pump.
     bool post(const Place &destination, const Place &source, std::uint64_t length, Done done, void *user);
     bool idle() const { return m_copies.empty(); }
+    /// Its users are gone: nothing is written to their memory any more.
+    void abandon() { m_abandoned = true; }
     /// Whether pump would end a copy although nothing of it is on its way: one that failed while it was posted.
     bool has_ended() const;
     /// Ends copies that have nothing left to wait for, and starts pieces of the others.
@@ -69,6 +71,7 @@ private:
     void *slot(unsigned index) const;
 
     Channel &m_channel;
+    bool m_abandoned = false;
     void *m_memory = nullptr;
     std::unique_ptr<HostRange> m_range;
     std::array<Piece, kSlots> m_pieces;

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transfer.h"
 
+#include "host_range.h"
+
 #include <unistd.h>
 
 namespace gaudi {
 
-Channel::Channel() : m_transfers(kTransfers) {
-    for (Transfer &transfer : m_transfers) {
-        transfer.channel = this;
+Channel::Channel() = default;
+Channel::~Channel() = default;
+
+void Channel::grow() {
+    m_chunks.push_back(std::make_unique<Transfer[]>(kChunk));
+    for (unsigned i = 0; i < kChunk; ++i) {
+        Transfer &transfer = m_chunks.back()[i];
         transfer.next = m_free;
         m_free = &transfer;
     }
 }
 
-Channel::~Channel() = default;
-
 Transfer *Channel::take() {
+    if (!m_free)
+        grow();
     Transfer *transfer = m_free;
-    if (!transfer)
-        return nullptr;
     m_free = transfer->next;
     *transfer = Transfer{};
     transfer->channel = this;
@@ -33,6 +37,8 @@ void Channel::give_back(Transfer *transfer) {
 }
 
 void Channel::finish(Transfer &transfer) {
+    if (transfer.range)
+        transfer.range->release();
     Transfer *newest = m_finished.load(std::memory_order_relaxed);
     do
         transfer.next = newest;

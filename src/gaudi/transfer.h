@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace gaudi {
 
 class Channel;
+class HostRange;
 
 struct Transfer {
     using Done = void (*)(Transfer &transfer);
@@ -22,6 +24,7 @@ struct Transfer {
     void *user = nullptr;
     void (*callback)(void *user, int error) = nullptr; // for a `done` that only hands on
     bool flush = false;            // the source may hold what a NIC wrote: make the card see it first
+    HostRange *range = nullptr;    // held until the card has let go of it
 
     // ---- the engine's
     std::uint64_t emitted = 0;
@@ -33,18 +36,14 @@ struct Transfer {
 
 class Channel {
 public:
-    static constexpr unsigned kTransfers = 4096;
-
     Channel();
     ~Channel();
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
 
     // ---- the owner's thread
-    /// Null when too many are on their way.
+    /// There is always one more: a copy that was refused for want of room would fail the message it belongs to.
     Transfer *take();
-    /// For one that was taken but not posted.
-    void give_back(Transfer *transfer);
     /// Calls what has completed; how many.
     unsigned dispatch();
     unsigned outstanding() const { return m_outstanding; }
@@ -57,7 +56,12 @@ public:
     bool arm(int event_fd);
 
 private:
-    std::vector<Transfer> m_transfers;
+    static constexpr unsigned kChunk = 256;
+
+    void give_back(Transfer *transfer);
+    void grow();
+
+    std::vector<std::unique_ptr<Transfer[]>> m_chunks;
     Transfer *m_free = nullptr;
     unsigned m_outstanding = 0;
     std::atomic<Transfer *> m_finished{nullptr}; // newest first

@@ -75,14 +75,20 @@ Iface::~Iface() {
 }
 
 void Iface::close() {
-    // Copies write to memory that its owner will free: none may be left, whichever way it takes.
+    // Copies write to memory that its owner will free: none may be left, whichever way it takes. Their users are gone.
+    m_closing = true;
+    m_held.clear();
+    m_mover.abandon();
     const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
     while (m_mover.outstanding() != 0 && std::chrono::steady_clock::now() < limit)
         m_mover.progress();
     const Host &host = m_md.component().host();
     host.call().uct_base_iface_progress_disable(&super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     host.call().ucs_class_call_cleanup_chain(host.call().uct_base_iface_t_class, this, -1);
-    delete this;
+    if (m_mover.outstanding() == 0)
+        delete this;
+    else // the engine will yet tell of their ends, so there must be somebody
+        GAUDI_UCX_LOG(host, WARN, "%u copies do not end, their interface is left behind", m_mover.outstanding());
 }
 
 void Iface::failed(const Error &error) const noexcept {
@@ -214,45 +220,80 @@ ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::u
                          uct_completion *comp) {
     Operation *operation = take_operation();
     *operation = {this, &m_epochs.back(), comp, nullptr};
-    const Mover::Posted posted = m_mover.post({destination, source, length, range, ended, operation});
+    const Mover::Operation wanted{destination, source, length, range, ended, operation};
+    if (!m_held.empty()) {
+        m_held.push_back({wanted, false});
+        ++m_epochs.back().pending;
+        return UCS_INPROGRESS;
+    }
+    const Mover::Posted posted = m_mover.post(wanted);
     if (posted == Mover::Posted::started) {
         ++m_epochs.back().pending;
         return UCS_INPROGRESS;
     }
     operation->next = m_free;
     m_free = operation;
-    switch (posted) {
-    case Mover::Posted::done:
+    return status_of(posted);
+}
+
+/// Of a copy that was not started.
+ucs_status_t Iface::status_of(Mover::Posted posted) {
+    if (posted == Mover::Posted::done)
         return UCS_OK;
-    case Mover::Posted::no_room:
-        return UCS_ERR_NO_RESOURCE;
-    case Mover::Posted::unsupported:
+    if (posted == Mover::Posted::unsupported)
         return UCS_ERR_UNSUPPORTED;
-    default:
-        GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", m_mover.problem().c_str());
-        return UCS_ERR_IO_ERROR;
+    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", m_mover.problem().c_str());
+    return UCS_ERR_IO_ERROR;
+}
+
+/// What comes after a fence must not overtake what came before, and the card's queues know nothing of each other.
+ucs_status_t Iface::fence(unsigned) {
+    if (!idle())
+        m_held.push_back({{}, true});
+    return UCS_OK;
+}
+
+void Iface::release_held() {
+    while (!m_held.empty()) {
+        if (m_held.front().fence) {
+            if (m_mover.outstanding() != 0)
+                return;
+            m_held.pop_front();
+            continue;
+        }
+        const Mover::Operation next = m_held.front().operation;
+        m_held.pop_front();
+        const Mover::Posted posted = m_mover.post(next);
+        if (posted != Mover::Posted::started)
+            finish(*static_cast<Operation *>(next.user), status_of(posted));
     }
 }
 
 void Iface::ended(void *user, int error) {
-    auto *operation = static_cast<Operation *>(user);
-    Iface &iface = *operation->iface;
-    uct_completion *comp = operation->comp;
-    --operation->epoch->pending;
-    operation->next = iface.m_free;
-    iface.m_free = operation;
-    const ucs_status_t status = error == 0 ? UCS_OK : status_from_errno(error);
-    if (error != 0) {
-        iface.m_flush_status = status;
+    auto &operation = *static_cast<Operation *>(user);
+    Iface &iface = *operation.iface;
+    if (error != 0 && !iface.m_closing)
         for (const auto &card : iface.m_md.cards().all())
             if (const Copier *copier = card->copier_if_started(); copier && copier->failed())
                 GAUDI_UCX_LOG(iface.m_md.component().host(), ERROR, "card %s: a copy failed: %s", card->bus_id().c_str(),
                               copier->failure().c_str());
-    }
-    complete(comp, status);
+    iface.finish(operation, error == 0 ? UCS_OK : status_from_errno(error));
+}
+
+void Iface::finish(Operation &operation, ucs_status_t status) {
+    uct_completion *comp = operation.comp;
+    --operation.epoch->pending;
+    operation.next = m_free;
+    m_free = &operation;
+    if (status != UCS_OK)
+        m_flush_status = status;
+    if (!m_closing) // else whoever waited for it is gone
+        complete(comp, status);
 }
 
 ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+    while (!m_held.empty()) // behind a fence
+        progress();
     const int error = m_mover.copy_now(destination, source, length);
     if (error == 0)
         return UCS_OK;
@@ -278,31 +319,19 @@ void Iface::end_epochs(ucs_status_t status) {
     }
 }
 
-void Iface::run_pending() {
-    while (!m_pending.empty()) {
-        const Pending next = m_pending.front();
-        m_pending.pop_front();
-        const ucs_status_t status = next.request->func(next.request);
-        if (status == UCS_ERR_NO_RESOURCE || status == UCS_INPROGRESS) {
-            m_pending.push_front(next);
-            return;
-        }
-    }
-}
-
 unsigned Iface::progress() {
     const unsigned count = m_mover.progress();
     if (m_epochs.size() > 1)
         end_epochs(m_flush_status);
-    if (!m_pending.empty())
-        run_pending();
+    if (!m_held.empty())
+        release_held();
     return count;
 }
 
 ucs_status_t Iface::flush(unsigned flags, uct_completion *comp) {
     if ((flags & UCT_FLUSH_FLAG_CANCEL) != 0)
         return UCS_ERR_UNSUPPORTED;
-    if (m_mover.outstanding() == 0 && m_pending.empty()) {
+    if (idle()) {
         const ucs_status_t status = m_flush_status;
         m_flush_status = UCS_OK;
         return status;
@@ -313,30 +342,6 @@ ucs_status_t Iface::flush(unsigned flags, uct_completion *comp) {
         m_epochs.emplace_back();
     }
     return UCS_INPROGRESS;
-}
-
-ucs_status_t Iface::add_pending(Ep &ep, uct_pending_req *request) {
-    // Room may have come since the refusal; then the caller tries again at once.
-    progress();
-    if (m_mover.outstanding() + Stager::kSlots < Channel::kTransfers && m_pending.empty())
-        return UCS_ERR_BUSY;
-    m_pending.push_back({&ep, request});
-    return UCS_OK;
-}
-
-void Iface::purge_pending(Ep &ep, uct_pending_purge_callback_t callback, void *arg) {
-    std::deque<Pending> kept;
-    std::vector<uct_pending_req *> purged;
-    for (const Pending &pending : m_pending) {
-        if (pending.ep == &ep)
-            purged.push_back(pending.request);
-        else
-            kept.push_back(pending);
-    }
-    m_pending = std::move(kept);
-    for (uct_pending_req *request : purged)
-        if (callback)
-            callback(request, arg);
 }
 
 Result<void> Iface::event_fd_get(int *fd) {
@@ -357,15 +362,14 @@ ucs_status_t Iface::event_arm(unsigned) {
     std::uint64_t count = 0;
     while (read(m_event, &count, sizeof count) == sizeof count) {
     }
-    if (!m_pending.empty())
-        return UCS_ERR_BUSY;
+    if (!m_held.empty() && m_mover.outstanding() == 0)
+        return UCS_ERR_BUSY; // the next progress sends them
     return m_mover.arm(m_event) ? UCS_OK : UCS_ERR_BUSY;
 }
 
 // ---- endpoints --------------------------------------------------------------------------------------------------------
 
 void Ep::destroy() {
-    interface().purge_pending(*this, nullptr, nullptr);
     delete this;
 }
 

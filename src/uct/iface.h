@@ -30,7 +30,7 @@ public:
     ucx::ucs_status_t get_device_address(ucx::uct_device_addr *) { return ucx::UCS_OK; }
     int is_reachable_v2(const ucx::uct_iface_is_reachable_params *params);
     ucx::ucs_status_t flush(unsigned flags, ucx::uct_completion *comp);
-    ucx::ucs_status_t fence(unsigned) { return ucx::UCS_OK; }
+    ucx::ucs_status_t fence(unsigned flags);
     unsigned progress();
     Result<void> event_fd_get(int *fd);
     ucx::ucs_status_t event_arm(unsigned events);
@@ -42,8 +42,6 @@ public:
                            ucx::uct_completion *comp);
     ucx::ucs_status_t copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
     ucx::ucs_status_t unreachable() const;
-    ucx::ucs_status_t add_pending(Ep &ep, ucx::uct_pending_req *request);
-    void purge_pending(Ep &ep, ucx::uct_pending_purge_callback_t callback, void *arg);
 
 private:
     /// Copies that a flush waits for: those posted since the flush before it.
@@ -57,9 +55,10 @@ private:
         ucx::uct_completion *comp;
         Operation *next;
     };
-    struct Pending {
-        Ep *ep;
-        ucx::uct_pending_req *request;
+    /// A copy behind a fence, which waits for those in front of it.
+    struct Held {
+        Mover::Operation operation;
+        bool fence; // nothing but the fence
     };
 
     Iface(Md &domain, const IfaceConfig &settings) : m_md(domain), m_config(settings), m_mover(domain.cards()) {}
@@ -67,8 +66,11 @@ private:
 
     Operation *take_operation();
     static void ended(void *user, int error);
+    void finish(Operation &operation, ucx::ucs_status_t status);
     void end_epochs(ucx::ucs_status_t status);
-    void run_pending();
+    bool idle() const { return m_mover.outstanding() == 0 && m_held.empty(); }
+    ucx::ucs_status_t status_of(Mover::Posted posted);
+    void release_held();
 
     Md &m_md;
     const IfaceConfig m_config;
@@ -76,7 +78,8 @@ private:
     std::uint64_t m_id = 0;
     int m_event = -1;
     std::deque<Epoch> m_epochs{1}; // the last one is open
-    std::deque<Pending> m_pending;
+    std::deque<Held> m_held;
+    bool m_closing = false;
     std::vector<std::unique_ptr<Operation>> m_operations;
     Operation *m_free = nullptr;
     ucx::ucs_status_t m_flush_status = ucx::UCS_OK;
@@ -92,14 +95,11 @@ public:
                                 ucx::uct_rkey_t rkey, ucx::uct_completion *comp);
     ucx::ucs_status_t get_zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address,
                                 ucx::uct_rkey_t rkey, ucx::uct_completion *comp);
-    ucx::ucs_status_t pending_add(ucx::uct_pending_req *request, unsigned) {
-        return interface().add_pending(*this, request);
-    }
-    void pending_purge(ucx::uct_pending_purge_callback_t callback, void *arg) {
-        interface().purge_pending(*this, callback, arg);
-    }
+    /// There is always room: nobody has to wait, and who thinks so may try again at once.
+    ucx::ucs_status_t pending_add(ucx::uct_pending_req *, unsigned) { return ucx::UCS_ERR_BUSY; }
+    void pending_purge(ucx::uct_pending_purge_callback_t, void *) {}
     ucx::ucs_status_t flush(unsigned flags, ucx::uct_completion *comp) { return interface().flush(flags, comp); }
-    ucx::ucs_status_t fence(unsigned) { return ucx::UCS_OK; }
+    ucx::ucs_status_t fence(unsigned flags) { return interface().fence(flags); }
     ucx::ucs_status_t check(unsigned, ucx::uct_completion *) { return ucx::UCS_OK; }
     void destroy();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "md.h"
 
+#include "gaudi/settings.h"
 #include "iface.h"
 #include "remote_key.h"
 #include "ucx/log.h"
@@ -50,6 +51,7 @@ Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config
         if (auto named = cards.named(md->m_device); !named)
             return tl::unexpected(named.error());
     component.set_dmabuf(md->m_dmabuf);
+    settings().max_memory.store(md->limit(), std::memory_order_relaxed);
     if (!cards.empty())
         component.start_listening(cards);
     return md.release();
@@ -66,6 +68,10 @@ bool Md::can_copy() const {
         if (card->can_copy())
             return true;
     return false;
+}
+
+std::uint64_t Md::limit() const {
+    return m_max_memory == UCS_MEMUNITS_INF || m_max_memory == UCS_MEMUNITS_AUTO ? UINT64_MAX : m_max_memory;
 }
 
 ucs_status_t Md::query(uct_md_attr_v2 *attr) {
@@ -119,7 +125,7 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
     request.fixed = fixed ? number(*address) : 0;
     if (const Region *region = m_cards.find(request.fixed); region && sys_dev == UCS_SYS_DEVICE_ID_UNKNOWN)
         card = &region->card(); // an address within a block names its card
-    request.limit = m_max_memory == UCS_MEMUNITS_INF || m_max_memory == UCS_MEMUNITS_AUTO ? UINT64_MAX : m_max_memory;
+    request.limit = limit();
     auto allocated = (*card)->arena().allocate(request);
     if (!allocated)
         return tl::unexpected(allocated.error());
@@ -139,9 +145,10 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
 }
 
 Result<void> Md::mem_free(uct_mem_h memh) {
-    const std::unique_ptr<MemoryHandle> handle(MemoryHandle::from(memh));
-    if (!handle || handle->kind != MemoryHandle::Kind::allocated)
+    MemoryHandle *given = MemoryHandle::from(memh);
+    if (!given || given->kind != MemoryHandle::Kind::allocated)
         return refuse(EINVAL, "mem_free", "that memory was not allocated here");
+    const std::unique_ptr<MemoryHandle> handle(given);
     if (!handle->live() || !handle->region->card().arena().free(handle->address))
         return refuse(EINVAL, "mem_free", fmt::format("nothing is allocated at {:#x}", handle->address));
     return {};
@@ -184,9 +191,10 @@ Result<void> Md::mem_dereg(const uct_md_mem_dereg_params *params) {
     if ((params->field_mask & UCT_MD_MEM_DEREG_FIELD_FLAGS) != 0 && params->flags != 0)
         return refuse((params->flags & ~UCT_MD_MEM_DEREG_FLAG_INVALIDATE) != 0 ? EINVAL : ENOTSUP, "mem_dereg",
                       "gaudi_copy cannot invalidate a registration");
-    const std::unique_ptr<MemoryHandle> handle(MemoryHandle::from(params->memh));
-    if (!handle)
-        return refuse(EINVAL, "mem_dereg", "that is no memory handle of gaudi_copy");
+    MemoryHandle *given = MemoryHandle::from(params->memh);
+    if (!given || given->kind == MemoryHandle::Kind::allocated)
+        return refuse(EINVAL, "mem_dereg", "that is no registration of gaudi_copy");
+    delete given;
     return {};
 }
 
@@ -242,6 +250,8 @@ Result<void> Md::mkey_pack(uct_mem_h memh, void *, std::size_t, const uct_md_mke
     const MemoryHandle *handle = MemoryHandle::from(memh);
     if (!handle)
         return refuse(EINVAL, "mkey_pack", "that is no memory handle of gaudi_copy");
+    if (handle->region && !handle->live())
+        return refuse(EINVAL, "mkey_pack", fmt::format("the memory at {:#x} is gone", handle->address));
     const RemoteKey key = RemoteKey::of(*handle);
     std::memcpy(buffer, &key, sizeof key);
     return {};
@@ -259,6 +269,8 @@ Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params
     auto handle = std::make_unique<MemoryHandle>();
     handle->address = key->address;
     handle->length = key->length;
+    handle->process = key->process;
+    handle->descriptor = key->descriptor;
     if (key->own()) {
         if (Region *region = m_cards.find(key->address)) {
             handle->kind = MemoryHandle::Kind::gaudi;

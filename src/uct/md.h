@@ -42,6 +42,7 @@ private:
     Md(Component &component, Cards &cards, const MdConfig &config);
     ~Md() = default;
 
+    std::uint64_t limit() const; // of each card
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);
 
     static ucx::uct_md_ops s_ops;

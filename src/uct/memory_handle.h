@@ -27,6 +27,9 @@ struct MemoryHandle {
     std::unique_ptr<HostRange> range;
     Region *region = nullptr;
     std::uint64_t generation = 0; // of the region when this was made
+    // Of memory that was attached: what its key said.
+    std::int32_t process = 0;
+    std::int32_t descriptor = -1;
 
     ~MemoryHandle() { magic = 0; }
 

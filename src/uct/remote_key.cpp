@@ -63,7 +63,11 @@ bool RemoteKey::own() const {
 }
 
 RemoteKey RemoteKey::of(const MemoryHandle &handle) {
-    RemoteKey key{handle.address, handle.length, -1, own_process()};
+    if (handle.process != 0)
+        return {handle.address, handle.length, handle.descriptor, handle.process};
+    using Kind = MemoryHandle::Kind;
+    const bool ours = handle.kind != Kind::nothing && handle.kind != Kind::dmabuf;
+    RemoteKey key{handle.address, handle.length, ours ? kNotExported : kNotOurs, own_process()};
     if (handle.region) {
         key.address = handle.region->base();
         key.length = handle.region->size();
@@ -77,7 +81,7 @@ Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
     std::memcpy(&key, buffer, sizeof key);
     if (key.process <= 0)
         return refuse(EINVAL, fmt::format("a remote key names process {}, which is none", key.process));
-    if (key.descriptor < -1)
+    if (key.descriptor < kNotOurs)
         return refuse(EINVAL, fmt::format("a remote key names descriptor {}, which is none", key.descriptor));
     if (key.length == 0 || key.address + key.length < key.address)
         return refuse(EINVAL, fmt::format("a remote key names {} bytes at {:#x}, which is no range", key.length,
@@ -92,7 +96,7 @@ Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
 }
 
 Result<thunk::Fd> RemoteKey::fetch() const {
-    if (descriptor < 0)
+    if (descriptor < 0) // neither kind can be fetched
         return refuse(ENOTSUP, "the memory that a remote key names is not exported as a dma-buf");
     const thunk::Fd target(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
     if (!target)

@@ -17,7 +17,9 @@ bool is_dmabuf(int fd);
 struct RemoteKey {
     std::uint64_t address;
     std::uint64_t length;
-    std::int32_t descriptor; // -1 where nothing is exported
+    std::int32_t descriptor; // or one of these
+    static constexpr std::int32_t kNotExported = -1; // the address is good all the same, within the process
+    static constexpr std::int32_t kNotOurs = -2;     // registered here for UCX's sake only: copies do not reach it
     std::int32_t process;
 
     static RemoteKey of(const MemoryHandle &handle);
@@ -31,7 +33,7 @@ struct RemoteKey {
 
     /// What UCX holds for it: the block. Other processes' memory cannot be reached by copies, and all of it is one value.
     static constexpr std::uint64_t kOthers = 1;
-    std::uint64_t handle() const { return own() ? address : kOthers; }
+    std::uint64_t handle() const { return own() && descriptor != kNotOurs ? address : kOthers; }
 };
 static_assert(sizeof(RemoteKey) == 24);
 

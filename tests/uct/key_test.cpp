@@ -107,7 +107,7 @@ TEST_F(Key, each_bad_field_is_refused_with_a_sentence) {
     refused("which is no range", [](Fields &key) { key.length = ~std::uint64_t{0}; });
     refused("which is none", [](Fields &key) { key.process = 0; });
     refused("which is none", [](Fields &key) { key.process = -5; });
-    refused("which is none", [](Fields &key) { key.descriptor = -2; });
+    refused("which is none", [](Fields &key) { key.descriptor = -3; });
     refused("that is not there", [](Fields &key) { key.address += 4096; });
     refused("that is not there", [](Fields &key) { key.length -= 1; });
     EXPECT_EQ(attach(domain, good), UCS_OK);

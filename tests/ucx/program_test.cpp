@@ -78,7 +78,17 @@ TEST(ProgramTest, WithoutALibraryAndCardsNothingChanges) {
     const Finished with = run(with_modules, rapids + "/bin/ucx_info -d");
     const Finished without = run(bare, rapids + "/bin/ucx_info -d");
     EXPECT_EQ(with.status, 0);
-    EXPECT_EQ(with.output, without.output);
+    const auto offered = [](const std::string &output) { // figures and network devices come and go with the machine
+        std::vector<std::string> found;
+        std::istringstream lines(output);
+        for (std::string line; std::getline(lines, line);)
+            for (const char *what : {"# Memory domain: ", "Transport: ", "memory types: ", "register: "})
+                if (line.find(what) != std::string::npos)
+                    found.push_back(line);
+        return found;
+    };
+    EXPECT_EQ(offered(with.output), offered(without.output));
+    EXPECT_THAT(offered(with.output), testing::Contains(HasSubstr("Transport: self")));
     EXPECT_THAT(warnings(with.output), testing::IsEmpty());
     EXPECT_THAT(with.output, testing::Not(HasSubstr("gaudi_copy")));
 }
