@@ -1,6 +1,8 @@
 # Sanitizers cover the whole build, libraries and programs alike: a sanitized library does not load into a plain
 # program. UCX_GAUDI_TEST_ENV is what every test then needs in its environment.
 set(UCX_GAUDI_TEST_ENV "")
+# gcc's wrapper of process_vm_readv takes the other process's addresses for ours.
+set(without_cma "UCX_MODULES=^cma")
 
 if(UCX_GAUDI_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all)
@@ -8,13 +10,14 @@ if(UCX_GAUDI_SANITIZE STREQUAL "address")
     set(UCX_GAUDI_TEST_ENV
         "ASAN_OPTIONS=halt_on_error=1:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
         "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"
-        "UCX_MODULES=^cma" # gcc's own wrapper of process_vm_readv takes the other process's addresses for ours
+        ${without_cma}
     )
 elseif(UCX_GAUDI_SANITIZE STREQUAL "thread")
     add_compile_options(-fsanitize=thread)
     add_link_options(-fsanitize=thread)
     set(UCX_GAUDI_TEST_ENV
         "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+        ${without_cma}
         "UCX_MEM_MMAP_HOOK_MODE=none" # stock UCX crashes at exit under TSan with its hooks in
     )
 elseif(UCX_GAUDI_SANITIZE)

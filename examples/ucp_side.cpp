@@ -37,6 +37,12 @@ std::vector<char> Pipe::receive() {
     return bytes;
 }
 
+void Pipe::check_peer() const {
+    char ignored = 0;
+    if (recv(m_socket, &ignored, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        throw Failure("the other side is gone");
+}
+
 void Pipe::meet(const std::function<void()> &meanwhile) {
     send({'m'});
     pollfd ready{m_socket, POLLIN, 0};
@@ -145,8 +151,11 @@ bool Side::done(ucs_status_ptr_t request) const {
 }
 
 void Side::finish(ucs_status_ptr_t request, const char *what) {
-    while (!done(request))
+    for (unsigned i = 1; !done(request); ++i) {
         progress();
+        if (i % 100'000 == 0)
+            m_pipe.check_peer(); // a side that has crashed answers no more
+    }
     ucs_status_t status = UCS_OK;
     if (UCS_PTR_IS_PTR(request)) {
         status = ucp_request_check_status(request);

@@ -27,6 +27,8 @@ public:
     explicit Pipe(int socket) : m_socket(socket) {}
     void send(const std::vector<char> &bytes);
     std::vector<char> receive();
+    /// Throws when the other side is gone.
+    void check_peer() const;
     /// Both sides arrive here before either goes on.
     void meet(const std::function<void()> &meanwhile);
 

@@ -23,8 +23,7 @@ struct CachedUse {
 
 } // namespace
 
-Mover::~Mover() {
-    // Whoever told our channel of an end has let go of it when the engine is free.
+void Mover::settle() {
     for (Copier *copier : m_copiers)
         copier->settle();
 }

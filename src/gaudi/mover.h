@@ -17,7 +17,7 @@ namespace gaudi {
 class Mover {
 public:
     explicit Mover(Cards &cards) : m_cards(cards), m_stager(m_channel), m_short_stager(m_short_channel) {}
-    ~Mover();
+    ~Mover() { settle(); }
     Mover(const Mover &) = delete;
     Mover &operator=(const Mover &) = delete;
 
@@ -46,6 +46,8 @@ public:
     unsigned progress();
     unsigned outstanding() const { return m_channel.outstanding() + (m_stager.idle() ? 0u : 1u); }
 
+    /// Returns when no thread is about to tell us of an end, or to write to the descriptor that was armed.
+    void settle();
     /// From now on no user's memory is touched by us, and what is under way only has to end.
     void abandon() { m_stager.abandon(); }
 

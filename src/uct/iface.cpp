@@ -70,6 +70,7 @@ Result<Iface *> Iface::open(Md &md, uct_worker_h worker, const uct_iface_params 
 }
 
 Iface::~Iface() {
+    m_mover.settle();
     if (m_event >= 0)
         ::close(m_event);
 }

@@ -79,6 +79,9 @@ public:
         : card(card_), copier(*value(card_.copier())), host(host_size),
           mapping(value(thunk::map_host(value(card_.open()), host.data(), host.size()))),
           device(value(card_.arena().allocate({.length = device_size}))), m_submitted(copier.submissions()) {}
+    ~Engine() { copier.settle(); } // whoever told the channel of an end has let go of it
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
 
     void post(Direction direction, std::uint64_t source, std::uint64_t destination, std::uint64_t length,
               bool flush = false) {
