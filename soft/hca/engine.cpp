@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine.h"
+
+#include "completion_queue.h"
+#include "events.h"
+#include "queue_pair.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+
+namespace softhca {
+namespace {
+
+ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
+    switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM: return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
+    default: return IBV_WC_SEND;
+    }
+}
+
+Completion completion_of(const Qp &qp, const Work &work, ibv_wc_status status, uint64_t bytes) {
+    Completion completion{};
+    completion.wr_id = work.wr_id;
+    completion.status = status;
+    completion.opcode = completion_opcode(work.opcode);
+    completion.byte_len = static_cast<uint32_t>(bytes);
+    completion.qp_num = qp.id;
+    return completion;
+}
+
+} // namespace
+
+void Engine::start() {
+    std::call_once(m_started, [this] {
+        // The program's signals are for its own threads.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        std::thread([this] { run(); }).detach(); // lives as long as the process
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    });
+}
+
+void Engine::list(Qp &qp) {
+    const std::lock_guard guard(m_mutex);
+    const std::lock_guard own(qp.mutex);
+    if (!qp.listed && !qp.work.empty()) {
+        qp.listed = true;
+        m_listed.push_back(&qp);
+    }
+}
+
+int Engine::post(Qp &qp, Work work) {
+    start();
+    bool fresh = false;
+    {
+        const std::lock_guard own(qp.mutex);
+        if (qp.work.size() >= qp.init.cap.max_send_wr)
+            return ENOMEM;
+        qp.work.push_back(std::move(work));
+        fresh = !qp.listed;
+    }
+    if (fresh)
+        list(qp);
+    m_fabric.process().wake.signal();
+    return 0;
+}
+
+void Engine::look(Qp &) {
+    m_fabric.process().wake.signal();
+}
+
+void Engine::forget(Qp &qp) {
+    const std::lock_guard busy(m_busy);
+    {
+        const std::lock_guard guard(m_mutex);
+        const std::lock_guard own(qp.mutex);
+        m_listed.remove(&qp);
+        qp.listed = false;
+        qp.work.clear();
+        qp.not_before = 0;
+        qp.tries = qp.rnr_tries = 0;
+    }
+    const std::lock_guard guard(m_deliveries_mutex);
+    m_deliveries.remove_if([&](const Delivery &delivery) { return delivery.qp == qp.id; });
+}
+
+Qp *Engine::next(uint64_t now, uint64_t &deadline) {
+    const std::lock_guard guard(m_mutex);
+    for (auto at = m_listed.begin(); at != m_listed.end(); ++at) {
+        Qp *qp = *at;
+        const bool due = qp->not_before <= now || qp_state(*qp->entry) == IBV_QPS_ERR;
+        if (due && qp_state(*qp->entry) != IBV_QPS_SQD) {
+            m_listed.splice(m_listed.end(), m_listed, at); // one request each, in turn
+            return qp;
+        }
+        deadline = std::min(deadline, std::max(qp->not_before, now + 1));
+    }
+    return nullptr;
+}
+
+void Engine::run() {
+    pthread_setname_np(pthread_self(), "softhca");
+    while (true) {
+        const uint32_t seen = m_fabric.process().wake.seen();
+        uint64_t deadline = kForever;
+        {
+            const std::lock_guard busy(m_busy);
+            const uint64_t now = m_clock.now();
+            if (deliver_due(now, deadline))
+                continue;
+            if (Qp *qp = next(now, deadline)) {
+                step(*qp);
+                continue;
+            }
+        }
+        rest(seen, deadline);
+    }
+}
+
+void Engine::rest(uint32_t seen, uint64_t deadline) {
+    m_fabric.process().wake.wait(seen, deadline);
+}
+
+void Engine::step(Qp &qp) {
+    const Work *work = nullptr;
+    std::deque<Work> dropped;
+    const ibv_qp_state state = qp_state(*qp.entry);
+    {
+        const std::lock_guard guard(m_mutex);
+        const std::lock_guard own(qp.mutex);
+        if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
+            dropped.swap(qp.work);
+        if (qp.work.empty()) {
+            m_listed.remove(&qp);
+            qp.listed = false;
+        } else {
+            work = &qp.work.front(); // stays where it is: others only append
+        }
+    }
+    if (!work) {
+        flush(qp, std::move(dropped));
+        return;
+    }
+    Outcome outcome = m_requester.perform(qp, *work);
+    DeviceEntry &device = m_fabric.state().devices[qp.entry->device];
+    switch (outcome.next) {
+    case Outcome::Next::done: break;
+    case Outcome::Next::gone: outcome.status = IBV_WC_RETRY_EXC_ERR; break;
+    case Outcome::Next::not_ready:
+        device.rnr_naks.fetch_add(1, std::memory_order_relaxed);
+        if (qp.attr.rnr_retry == 7 || qp.rnr_tries < qp.attr.rnr_retry) {
+            ++qp.rnr_tries;
+            qp.not_before = m_clock.now() + outcome.delay_ns;
+            return;
+        }
+        outcome.status = IBV_WC_RNR_RETRY_EXC_ERR;
+        break;
+    case Outcome::Next::no_answer:
+        if (qp.tries < qp.attr.retry_cnt || qp.attr.timeout == 0) {
+            device.retries.fetch_add(1, std::memory_order_relaxed);
+            ++qp.tries;
+            // Without a timeout a request waits for ever, but for a change that makes the peer answer.
+            qp.not_before = m_clock.now() + ack_timeout_ns(qp.attr.timeout == 0 ? 14 : qp.attr.timeout);
+            return;
+        }
+        outcome.status = IBV_WC_RETRY_EXC_ERR;
+        break;
+    }
+    qp.tries = qp.rnr_tries = 0;
+    qp.not_before = 0;
+    Work done;
+    {
+        const std::lock_guard own(qp.mutex);
+        done = std::move(qp.work.front());
+        qp.work.pop_front();
+    }
+    finish(qp, done, std::move(outcome));
+}
+
+void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
+    DeviceEntry &device = m_fabric.state().devices[qp.entry->device];
+    const bool ok = outcome.status == IBV_WC_SUCCESS;
+    if (ok) {
+        device.sends.fetch_add(1, std::memory_order_relaxed);
+        device.sent_bytes.fetch_add(outcome.bytes, std::memory_order_relaxed);
+    } else {
+        device.errors.fetch_add(1, std::memory_order_relaxed);
+    }
+    Delivery delivery{carried(outcome), qp.id, std::move(outcome.notices), outcome.broken, outcome.event};
+    if (!ok || (work.flags & IBV_SEND_SIGNALED) != 0 || qp.init.sq_sig_all != 0)
+        delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, work, outcome.status, outcome.bytes)});
+    deliver(std::move(delivery));
+    if (!ok)
+        fail(qp, outcome.status);
+}
+
+void Engine::fail(Qp &qp, ibv_wc_status) {
+    if (qp.entry->type == IBV_QPT_UD)
+        qp.entry->state.store(IBV_QPS_SQE, std::memory_order_release); // its receives go on
+    else
+        break_queue_pair(m_fabric, qp.id);
+}
+
+void Engine::flush(Qp &qp, std::deque<Work> work) {
+    Delivery delivery{m_last_delivery, qp.id, {}, 0, -1};
+    for (const Work &request : work)
+        delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, request, IBV_WC_WR_FLUSH_ERR, 0)});
+    if (!delivery.notices.empty())
+        deliver(std::move(delivery));
+}
+
+/// When the link has carried it all.
+uint64_t Engine::carried(const Outcome &outcome) {
+    if (!m_pace.timed() || outcome.status != IBV_WC_SUCCESS)
+        return m_last_delivery;
+    DeviceEntry &device = m_fabric.state().devices[outcome.source];
+    const Lock lock(m_fabric.state().link);
+    device.link_free_at = std::max(device.link_free_at, m_clock.now()) +
+                          static_cast<uint64_t>(static_cast<double>(outcome.bytes) * m_pace.ns_per_byte);
+    return device.link_free_at + m_pace.latency_ns;
+}
+
+void Engine::deliver(Delivery &&delivery) {
+    if (!m_pace.timed()) {
+        hand_over(delivery);
+        return;
+    }
+    // Completions of one queue pair stay in order whatever link each used.
+    delivery.when = m_last_delivery = std::max(m_last_delivery, delivery.when);
+    const std::lock_guard guard(m_deliveries_mutex);
+    m_deliveries.push_back(std::move(delivery));
+}
+
+void Engine::hand_over(const Delivery &delivery) {
+    for (const Notice &notice : delivery.notices)
+        complete(m_fabric, notice.cq, notice.completion);
+    if (delivery.broken == 0)
+        return;
+    const QpEntry *peer = m_fabric.state().qps.find(delivery.broken);
+    const uint32_t context = peer ? peer->context : 0;
+    break_queue_pair(m_fabric, delivery.broken);
+    if (delivery.event >= 0)
+        raise(m_fabric, context, {static_cast<uint32_t>(delivery.event), delivery.broken});
+}
+
+bool Engine::deliver_due(uint64_t now, uint64_t &deadline) {
+    if (!m_pace.timed())
+        return false;
+    std::list<Delivery> due;
+    {
+        const std::lock_guard guard(m_deliveries_mutex);
+        while (!m_deliveries.empty() && m_deliveries.front().when <= now)
+            due.splice(due.end(), m_deliveries, m_deliveries.begin());
+        if (!m_deliveries.empty())
+            deadline = std::min(deadline, m_deliveries.front().when);
+    }
+    for (const Delivery &delivery : due)
+        hand_over(delivery);
+    return !due.empty();
+}
+
+} // namespace softhca
