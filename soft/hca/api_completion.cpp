@@ -140,6 +140,8 @@ int softhca::poll_cq(ibv_cq *verbs, int count, ibv_wc *wc) {
         return -1;
     Cq &cq = Cq::of(verbs);
     int done = 0;
+    if (empty(*cq.entry))
+        hca->engine().help();
     std::array<Completion, kAtOnce> taken;
     while (done < count) {
         const int got = poll(hca->fabric(), *cq.entry, std::min(count - done, kAtOnce), taken.data());

@@ -48,7 +48,7 @@ void complete(Fabric &fabric, uint32_t id, const Completion &completion) {
 
 int poll(Fabric &fabric, CqEntry &queue, int count, Completion *out) {
     // The common case of a program that polls: nothing there, and no lock.
-    if (queue.tail.load(std::memory_order_acquire) == queue.head.load(std::memory_order_relaxed))
+    if (empty(queue))
         return 0;
     const Lock lock(queue.mutex);
     const uint32_t tail = queue.tail.load(std::memory_order_relaxed);

@@ -9,6 +9,10 @@ namespace softhca {
 /// Puts a completion into queue `id` and wakes its channel if it is armed for that. Without effect when it is gone.
 void complete(Fabric &fabric, uint32_t id, const Completion &completion);
 
+inline bool empty(const CqEntry &queue) {
+    return queue.tail.load(std::memory_order_acquire) == queue.head.load(std::memory_order_relaxed);
+}
+
 /// Takes up to `count`; how many there were.
 int poll(Fabric &fabric, CqEntry &queue, int count, Completion *out);
 

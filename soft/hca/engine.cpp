@@ -13,6 +13,15 @@
 namespace softhca {
 namespace {
 
+constexpr uint64_t kSmall = 16 << 10;
+
+uint64_t bytes_of(const Work &work) {
+    uint64_t bytes = work.inline_data.size();
+    for (uint32_t i = 0; i < work.sges; ++i)
+        bytes += work.sge[i].length;
+    return bytes;
+}
+
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
     switch (opcode) {
     case IBV_WR_RDMA_WRITE:
@@ -53,11 +62,19 @@ void Engine::list(Qp &qp) {
     if (!qp.listed && !qp.work.empty()) {
         qp.listed = true;
         m_listed.push_back(&qp);
+        m_waiting.store(m_listed.size(), std::memory_order_relaxed);
     }
 }
 
+/// Both locks are held.
+void Engine::unlist(Qp &qp) {
+    m_listed.remove(&qp);
+    m_waiting.store(m_listed.size(), std::memory_order_relaxed);
+    qp.listed = false;
+}
+
 int Engine::post(Qp &qp, Work work) {
-    start();
+    const bool small = bytes_of(work) <= kSmall;
     bool fresh = false;
     {
         const std::lock_guard own(qp.mutex);
@@ -66,10 +83,32 @@ int Engine::post(Qp &qp, Work work) {
         qp.work.push_back(std::move(work));
         fresh = !qp.listed;
     }
-    if (fresh)
-        list(qp);
+    // What takes less time than waking a thread is done at once, if nothing is in its way.
+    if (fresh && small && !m_pace.timed() && step_here(qp))
+        return 0;
+    start();
+    list(qp);
     m_fabric.process().wake.signal();
     return 0;
+}
+
+bool Engine::step_here(Qp &qp) {
+    const std::unique_lock busy(m_busy, std::try_to_lock);
+    if (!busy || qp_state(*qp.entry) == IBV_QPS_SQD)
+        return false;
+    step(qp);
+    const std::lock_guard own(qp.mutex);
+    return qp.work.empty();
+}
+
+void Engine::help() {
+    if (m_pace.timed() || m_waiting.load(std::memory_order_relaxed) == 0)
+        return;
+    const std::unique_lock busy(m_busy, std::try_to_lock);
+    uint64_t ignored = kForever;
+    if (busy)
+        if (Qp *qp = next(m_clock.now(), ignored))
+            step(*qp);
 }
 
 void Engine::look(Qp &) {
@@ -81,8 +120,7 @@ void Engine::forget(Qp &qp) {
     {
         const std::lock_guard guard(m_mutex);
         const std::lock_guard own(qp.mutex);
-        m_listed.remove(&qp);
-        qp.listed = false;
+        unlist(qp);
         qp.work.clear();
         qp.not_before = 0;
         qp.tries = qp.rnr_tries = 0;
@@ -138,8 +176,7 @@ void Engine::step(Qp &qp) {
         if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
             dropped.swap(qp.work);
         if (qp.work.empty()) {
-            m_listed.remove(&qp);
-            qp.listed = false;
+            unlist(qp);
         } else {
             work = &qp.work.front(); // stays where it is: others only append
         }

@@ -23,6 +23,8 @@ public:
 
     /// Queues a request; 0, or ENOMEM when the queue is full.
     int post(Qp &qp, Work work);
+    /// A program that waits for a completion lends its time: one request, if there is one.
+    void help();
     /// Looks again at a queue pair whose state changed.
     void look(Qp &qp);
     /// Forgets everything about a queue pair that is reset or destroyed; afterwards the engine does not touch it.
@@ -42,6 +44,8 @@ private:
     void run();
     Qp *next(uint64_t now, uint64_t &deadline);
     void step(Qp &qp);
+    /// One step in the caller's thread; true when the queue pair has no work left.
+    bool step_here(Qp &qp);
     void flush(Qp &qp, std::deque<Work> work);
     void finish(Qp &qp, const Work &work, Outcome outcome);
     /// What becomes of a queue pair whose request failed.
@@ -51,6 +55,7 @@ private:
     void hand_over(const Delivery &delivery);
     bool deliver_due(uint64_t now, uint64_t &deadline);
     void list(Qp &qp);
+    void unlist(Qp &qp);
     void rest(uint32_t seen, uint64_t deadline);
 
     Fabric &m_fabric;
@@ -61,6 +66,7 @@ private:
     std::once_flag m_started;
     std::mutex m_mutex; // of the list; taken before that of a queue pair
     std::list<Qp *> m_listed;
+    std::atomic<size_t> m_waiting{0}; // how many
     std::mutex m_busy; // held during a step: who has it knows that no queue pair is being worked on
     std::list<Delivery> m_deliveries; // by time; only the engine's thread
     std::mutex m_deliveries_mutex;
