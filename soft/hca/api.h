@@ -57,7 +57,4 @@ int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad);
 int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad);
 int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad);
 
-/// The only GID of a device's port.
-ibv_gid gid_of(unsigned device);
-
 } // namespace softhca

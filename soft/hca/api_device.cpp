@@ -77,13 +77,6 @@ void fill_operations(Context &context) {
 
 } // namespace
 
-ibv_gid softhca::gid_of(unsigned device) {
-    ibv_gid gid{};
-    gid.global.subnet_prefix = htobe64(0xfe80000000000000u);
-    gid.global.interface_id = htobe64(guid(device));
-    return gid;
-}
-
 SOFTHCA_API ibv_device **ibv_get_device_list(int *count) {
     if (count)
         *count = 0;

@@ -275,19 +275,20 @@ SOFTHCA_API int ibv_modify_qp(ibv_qp *verbs, ibv_qp_attr *attr, int mask) {
         if (to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
             if (const int error = check_attributes(*attr, mask))
                 return error;
+            const auto pause = hca->engine().pause();
             adopt(qp, *attr, mask);
         }
         if (to == IBV_QPS_RESET) {
             reset(*hca, qp);
         } else if (to == IBV_QPS_ERR) {
             break_queue_pair(hca->fabric(), qp.id);
-            hca->engine().look(qp);
+            hca->engine().look();
         } else {
             // Another process may have broken it since.
             uint32_t expected = from;
             if (!qp.entry->state.compare_exchange_strong(expected, to))
                 return EINVAL;
-            hca->engine().look(qp);
+            hca->engine().look();
         }
         verbs->state = to;
         return 0;

@@ -14,6 +14,7 @@ namespace softhca {
 namespace {
 
 constexpr uint64_t kSmall = 16 << 10;
+constexpr uint32_t kMisses = 64;
 
 uint64_t bytes_of(const Work &work) {
     uint64_t bytes = work.inline_data.size();
@@ -76,20 +77,40 @@ void Engine::unlist(Qp &qp) {
 int Engine::post(Qp &qp, Work work) {
     const bool small = bytes_of(work) <= kSmall;
     bool fresh = false;
-    {
+    const auto push = [&] {
         const std::lock_guard own(qp.mutex);
         if (qp.work.size() >= qp.init.cap.max_send_wr)
-            return ENOMEM;
+            return false;
         qp.work.push_back(std::move(work));
         fresh = !qp.listed;
+        return true;
+    };
+    m_misses.store(0, std::memory_order_relaxed);
+    m_clock.host_called();
+    if (m_clock.is_virtual()) {
+        // On that clock the bytes are under way from this instant, not from when a thread gets to them.
+        const std::lock_guard busy(m_busy);
+        begin_job();
+        if (!push())
+            return ENOMEM;
+        if (fresh)
+            step(qp);
+        wake_thread(qp);
+        return 0;
     }
+    if (!push())
+        return ENOMEM;
     // What takes less time than waking a thread is done at once, if nothing is in its way.
     if (fresh && small && !m_pace.timed() && step_here(qp))
         return 0;
+    wake_thread(qp);
+    return 0;
+}
+
+void Engine::wake_thread(Qp &qp) {
     start();
     list(qp);
     m_fabric.process().wake.signal();
-    return 0;
 }
 
 bool Engine::step_here(Qp &qp) {
@@ -102,6 +123,14 @@ bool Engine::step_here(Qp &qp) {
 }
 
 void Engine::help() {
+    if (m_clock.is_virtual()) {
+        // A host that finds nothing so often in a row is waiting; the clock then moves to the next event.
+        if (m_misses.fetch_add(1, std::memory_order_relaxed) + 1 < kMisses)
+            return;
+        m_misses.store(0, std::memory_order_relaxed);
+        m_clock.advance();
+        return;
+    }
     if (m_pace.timed() || m_waiting.load(std::memory_order_relaxed) == 0)
         return;
     const std::unique_lock busy(m_busy, std::try_to_lock);
@@ -111,7 +140,7 @@ void Engine::help() {
             step(*qp);
 }
 
-void Engine::look(Qp &) {
+void Engine::look() {
     m_fabric.process().wake.signal();
 }
 
@@ -125,7 +154,6 @@ void Engine::forget(Qp &qp) {
         qp.not_before = 0;
         qp.tries = qp.rnr_tries = 0;
     }
-    const std::lock_guard guard(m_deliveries_mutex);
     m_deliveries.remove_if([&](const Delivery &delivery) { return delivery.qp == qp.id; });
 }
 
@@ -151,6 +179,7 @@ void Engine::run() {
         {
             const std::lock_guard busy(m_busy);
             const uint64_t now = m_clock.now();
+            begin_job();
             if (deliver_due(now, deadline))
                 continue;
             if (Qp *qp = next(now, deadline)) {
@@ -162,8 +191,33 @@ void Engine::run() {
     }
 }
 
+/// Nothing to do before `deadline`.
 void Engine::rest(uint32_t seen, uint64_t deadline) {
-    m_fabric.process().wake.wait(seen, deadline);
+    const Event &wake = m_fabric.process().wake;
+    if (!m_clock.is_virtual()) {
+        wake.wait(seen, deadline);
+        return;
+    }
+    if (deadline != kForever) {
+        m_clock.sleep_until(deadline, m_fabric.self(), wake, [&] { return wake.seen() != seen; });
+        return;
+    }
+    {
+        const std::lock_guard busy(m_busy); // no request is being posted
+        if (m_job && wake.seen() == seen) {
+            m_job = false;
+            m_clock.job_ends();
+        }
+    }
+    wake.wait(seen, kForever);
+}
+
+/// The virtual clock stands still until everything that was posted has been given its time.
+void Engine::begin_job() {
+    if (m_clock.is_virtual() && !m_job) {
+        m_job = true;
+        m_clock.job_begins();
+    }
 }
 
 void Engine::step(Qp &qp) {
@@ -233,12 +287,12 @@ void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
     Delivery delivery{carried(outcome), qp.id, std::move(outcome.notices), outcome.broken, outcome.event};
     if (!ok || (work.flags & IBV_SEND_SIGNALED) != 0 || qp.init.sq_sig_all != 0)
         delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, work, outcome.status, outcome.bytes)});
-    deliver(std::move(delivery));
+    deliver(qp, std::move(delivery));
     if (!ok)
-        fail(qp, outcome.status);
+        fail(qp);
 }
 
-void Engine::fail(Qp &qp, ibv_wc_status) {
+void Engine::fail(Qp &qp) {
     if (qp.entry->type == IBV_QPT_UD)
         qp.entry->state.store(IBV_QPS_SQE, std::memory_order_release); // its receives go on
     else
@@ -246,17 +300,17 @@ void Engine::fail(Qp &qp, ibv_wc_status) {
 }
 
 void Engine::flush(Qp &qp, std::deque<Work> work) {
-    Delivery delivery{m_last_delivery, qp.id, {}, 0, -1};
+    Delivery delivery{0, qp.id, {}, 0, -1};
     for (const Work &request : work)
         delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, request, IBV_WC_WR_FLUSH_ERR, 0)});
     if (!delivery.notices.empty())
-        deliver(std::move(delivery));
+        deliver(qp, std::move(delivery));
 }
 
 /// When the link has carried it all.
 uint64_t Engine::carried(const Outcome &outcome) {
     if (!m_pace.timed() || outcome.status != IBV_WC_SUCCESS)
-        return m_last_delivery;
+        return 0;
     DeviceEntry &device = m_fabric.state().devices[outcome.source];
     const Lock lock(m_fabric.state().link);
     device.link_free_at = std::max(device.link_free_at, m_clock.now()) +
@@ -264,15 +318,16 @@ uint64_t Engine::carried(const Outcome &outcome) {
     return device.link_free_at + m_pace.latency_ns;
 }
 
-void Engine::deliver(Delivery &&delivery) {
+void Engine::deliver(Qp &qp, Delivery &&delivery) {
     if (!m_pace.timed()) {
         hand_over(delivery);
         return;
     }
     // Completions of one queue pair stay in order whatever link each used.
-    delivery.when = m_last_delivery = std::max(m_last_delivery, delivery.when);
-    const std::lock_guard guard(m_deliveries_mutex);
-    m_deliveries.push_back(std::move(delivery));
+    delivery.when = qp.last_delivery = std::max(qp.last_delivery, delivery.when);
+    const auto later = std::find_if(m_deliveries.begin(), m_deliveries.end(),
+                                    [&](const Delivery &other) { return other.when > delivery.when; });
+    m_deliveries.insert(later, std::move(delivery));
 }
 
 void Engine::hand_over(const Delivery &delivery) {
@@ -290,17 +345,14 @@ void Engine::hand_over(const Delivery &delivery) {
 bool Engine::deliver_due(uint64_t now, uint64_t &deadline) {
     if (!m_pace.timed())
         return false;
-    std::list<Delivery> due;
-    {
-        const std::lock_guard guard(m_deliveries_mutex);
-        while (!m_deliveries.empty() && m_deliveries.front().when <= now)
-            due.splice(due.end(), m_deliveries, m_deliveries.begin());
-        if (!m_deliveries.empty())
-            deadline = std::min(deadline, m_deliveries.front().when);
+    bool any = false;
+    for (; !m_deliveries.empty() && m_deliveries.front().when <= now; any = true) {
+        hand_over(m_deliveries.front());
+        m_deliveries.pop_front();
     }
-    for (const Delivery &delivery : due)
-        hand_over(delivery);
-    return !due.empty();
+    if (!m_deliveries.empty())
+        deadline = std::min(deadline, m_deliveries.front().when);
+    return any;
 }
 
 } // namespace softhca

@@ -7,6 +7,7 @@
 #include "gaudi/clock.h"
 #include "requester.h"
 
+#include <atomic>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -25,8 +26,10 @@ public:
     int post(Qp &qp, Work work);
     /// A program that waits for a completion lends its time: one request, if there is one.
     void help();
-    /// Looks again at a queue pair whose state changed.
-    void look(Qp &qp);
+    /// Looks again at queue pairs: the state of one has changed.
+    void look();
+    /// Nothing is being worked on while the caller has this.
+    std::unique_lock<std::mutex> pause() { return std::unique_lock(m_busy); }
     /// Forgets everything about a queue pair that is reset or destroyed; afterwards the engine does not touch it.
     void forget(Qp &qp);
 
@@ -41,6 +44,8 @@ private:
     };
 
     void start();
+    void wake_thread(Qp &qp);
+    void begin_job();
     void run();
     Qp *next(uint64_t now, uint64_t &deadline);
     void step(Qp &qp);
@@ -49,9 +54,9 @@ private:
     void flush(Qp &qp, std::deque<Work> work);
     void finish(Qp &qp, const Work &work, Outcome outcome);
     /// What becomes of a queue pair whose request failed.
-    void fail(Qp &qp, ibv_wc_status status);
+    void fail(Qp &qp);
     uint64_t carried(const Outcome &outcome);
-    void deliver(Delivery &&delivery);
+    void deliver(Qp &qp, Delivery &&delivery);
     void hand_over(const Delivery &delivery);
     bool deliver_due(uint64_t now, uint64_t &deadline);
     void list(Qp &qp);
@@ -67,11 +72,11 @@ private:
     std::mutex m_mutex; // of the list; taken before that of a queue pair
     std::list<Qp *> m_listed;
     std::atomic<size_t> m_waiting{0}; // how many
-    std::mutex m_busy; // held during a step: who has it knows that no queue pair is being worked on
-    std::list<Delivery> m_deliveries; // by time; only the engine's thread
-    std::mutex m_deliveries_mutex;
-    uint64_t m_last_delivery = 0;
-    bool m_job = false; // the virtual clock counts the engine as running
+    std::atomic<uint32_t> m_misses{0}; // how often the host looked and found nothing
+
+    std::mutex m_busy;                // held during a step, before the locks above; and of what follows
+    std::list<Delivery> m_deliveries; // by time
+    bool m_job = false;               // the virtual clock counts the engine as running
 };
 
 } // namespace softhca

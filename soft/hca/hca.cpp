@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstring>
@@ -41,10 +42,6 @@ const char *bus_id(unsigned device) {
     static constexpr std::array<const char *, kMaxDevices> names = {"0000:1c:00.0", "0000:9d:00.0", "0000:36:00.0",
                                                                     "0000:b6:00.0"};
     return names[device];
-}
-
-uint64_t guid(unsigned device) {
-    return 0x5ca1ab1e00500000u + device;
 }
 
 Hca *Hca::get() {
@@ -92,9 +89,32 @@ bool Hca::set_up() {
     }
     // Engines of other processes reach this one's memory as a NIC would, without its help.
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    m_clock = std::make_unique<softgaudi::Clock>(nullptr);
+    if (!make_clock())
+        return false;
     m_engine = std::make_unique<Engine>(*m_fabric, m_config, *m_clock);
     name_devices();
+    return true;
+}
+
+/// Virtual time is the software Gaudi's, so that its copies and our transfers are on one clock.
+bool Hca::make_clock() {
+    using softgaudi::ClockState;
+    ClockState *state = nullptr;
+    if (m_config.pace.mode == Pace::Mode::virtual_clock) {
+        mkdir(m_config.clock_dir.c_str(), 0700);
+        const std::string path = fmt::format("{}/clock", m_config.clock_dir);
+        state = static_cast<ClockState *>(softgaudi::map_shared(path, sizeof(ClockState), [](void *memory) {
+            auto *fresh = static_cast<ClockState *>(memory);
+            fresh->mutex.init();
+            fresh->now.store(ClockState::kBegin);
+            fresh->magic.store(ClockState::kMagic);
+        }));
+        if (!state) {
+            say(fmt::format("cannot map {}: {}", path, std::strerror(errno)));
+            return false;
+        }
+    }
+    m_clock = std::make_unique<softgaudi::Clock>(state);
     return true;
 }
 

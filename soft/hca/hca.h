@@ -50,6 +50,7 @@ public:
 private:
     explicit Hca(Config config);
     bool set_up();
+    bool make_clock();
     void name_devices();
 
     Config m_config;
@@ -67,6 +68,5 @@ private:
 
 /// PCI address of a device; two on each socket of the modelled server.
 const char *bus_id(unsigned device);
-uint64_t guid(unsigned device);
 
 } // namespace softhca

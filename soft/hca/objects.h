@@ -138,8 +138,10 @@ struct Qp {
     std::mutex mutex; // of what follows
     std::deque<Work> work;
     bool listed;      // the engine knows that there is work
-    uint64_t not_before;
+
+    uint64_t not_before; // from here on the engine's own
     uint32_t rnr_tries, tries;
+    uint64_t last_delivery;
 
     static Qp &of(ibv_qp *qp) { return *reinterpret_cast<Qp *>(qp); }
 };

@@ -5,6 +5,8 @@
 #include "queue_pair.h"
 #include "receive_ring.h"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -43,6 +45,17 @@ bool answers(ibv_qp_state state) {
 }
 
 } // namespace
+
+ibv_gid gid_of(unsigned device) {
+    ibv_gid gid{};
+    gid.global.subnet_prefix = htobe64(0xfe80000000000000u);
+    gid.global.interface_id = htobe64(guid(device));
+    return gid;
+}
+
+uint64_t guid(unsigned device) {
+    return 0x5ca1ab1e00500000u + device;
+}
 
 uint64_t rnr_timer_ns(uint32_t code) {
     // In units of 10 microseconds.
@@ -326,10 +339,18 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
         received.imm_data = work.imm_data;
     }
     Segments remote;
-    std::array<unsigned char, kGrh> header{};
-    if (work.global)
+    ibv_grh header{};
+    if (work.global) {
         received.wc_flags |= IBV_WC_GRH;
-    Segments message = {{0, 0, kGrh, header.data()}};
+        header.version_tclass_flow = htobe32(6u << 28);
+        header.paylen = htobe16(static_cast<uint16_t>(outcome.bytes));
+        header.next_hdr = 0x1b;
+        header.hop_limit = 0xff;
+        header.sgid = gid_of(qp.entry->device);
+        header.dgid = gid_of(peer->device);
+    }
+    static_assert(sizeof header == kGrh);
+    Segments message = {{0, 0, kGrh, reinterpret_cast<unsigned char *>(&header)}};
     message.insert(message.end(), local.begin(), local.end());
     if (!scatter(taken.receive, taken.device, taken.pd, remote))
         received.status = IBV_WC_LOC_PROT_ERR;

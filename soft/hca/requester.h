@@ -69,7 +69,9 @@ private:
 uint64_t rnr_timer_ns(uint32_t code);
 uint64_t ack_timeout_ns(uint32_t code);
 
-/// Local identifiers: a device has one port, and its number.
+// ---- the addresses of a device's only port
 inline uint16_t lid_of(unsigned device) { return static_cast<uint16_t>(0x10 + device); }
+uint64_t guid(unsigned device);
+ibv_gid gid_of(unsigned device);
 
 } // namespace softhca
