@@ -2,6 +2,7 @@
 // Posting work.
 #include "api.h"
 #include "completion_queue.h"
+#include "events.h"
 #include "queue_pair.h"
 #include "receive_ring.h"
 
@@ -81,6 +82,12 @@ int make_work(const Qp &qp, const ibv_send_wr &wr, Work &out) {
     return 0;
 }
 
+/// A fault of the device itself.
+void strike(Hca &hca, const Qp &qp) {
+    break_queue_pair(hca.fabric(), qp.id);
+    raise(hca.fabric(), qp.entry->context, {IBV_EVENT_QP_FATAL, qp.id});
+}
+
 int post_one(Hca &hca, Qp &qp, const ibv_send_wr &wr) {
     const Hca::Fault fault = hca.fault("post_send", Context::of(qp.verbs.context).device);
     if (fault.error != 0)
@@ -93,7 +100,7 @@ int post_one(Hca &hca, Qp &qp, const ibv_send_wr &wr) {
         return error;
     const int error = hca.engine().post(qp, std::move(work));
     if (fault.qp_error)
-        break_queue_pair(hca.fabric(), qp.id);
+        strike(hca, qp);
     return error;
 }
 
@@ -144,7 +151,7 @@ int softhca::post_recv(ibv_qp *verbs, ibv_recv_wr *wr, ibv_recv_wr **bad) {
             complete(hca->fabric(), entry.recv_cq, completion);
         }
         if (fault.qp_error)
-            break_queue_pair(hca->fabric(), verbs->qp_num);
+            strike(*hca, Qp::of(verbs));
         return 0;
     };
     for (; wr; wr = wr->next) {
