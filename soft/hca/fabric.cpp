@@ -8,28 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
-#include <cstring>
 
 namespace softhca {
 namespace {
 
-/// When process `pid` started, in ticks since boot; 0 when there is no such process (any more).
-uint64_t start_time(int32_t pid) {
-    const File file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-    std::array<char, 1024> text{};
-    if (!file || read(file.get(), text.data(), text.size() - 1) <= 0)
-        return 0;
-    // The name, in brackets, may hold anything; what follows are numbers. A zombie is gone, but for its parent.
-    const char *rest = std::strrchr(text.data(), ')');
-    char status = 0;
-    unsigned long long start = 0;
-    if (!rest || std::sscanf(rest + 2,
-                             "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &status,
-                             &start) != 2)
-        return 0;
-    return status == 'Z' || status == 'X' ? 0 : start;
+/// The byte, behind the end of the file, that the process at a place has locked.
+uint64_t place_byte(uint32_t process) {
+    return kFileBytes + process;
 }
 
 } // namespace
@@ -65,8 +50,10 @@ bool Fabric::enter() {
     }
     const ProcessEntry *entry = take(m_state->processes, [&](ProcessEntry &fresh, uint32_t) {
         m_self = static_cast<uint32_t>(&fresh - m_state->processes.entries.data());
+        m_place = softgaudi::reopen(m_file.get());
+        if (!m_place || !softgaudi::lock_byte(m_place.get(), place_byte(m_self)))
+            return errno;
         fresh.pid.store(getpid());
-        fresh.start_time = start_time(getpid());
         for (auto &touched : fresh.touching)
             touched.store(0);
         return 0;
@@ -74,9 +61,9 @@ bool Fabric::enter() {
     return entry != nullptr;
 }
 
-bool Fabric::alive(const ProcessEntry &process) {
-    const int32_t pid = process.pid.load();
-    return process.id.load() != 0 && start_time(pid) == process.start_time;
+bool Fabric::alive(uint32_t process) const {
+    return m_state->processes.entries[process].id.load() != 0 &&
+           softgaudi::byte_locked(m_file.get(), place_byte(process));
 }
 
 bool Fabric::allocate(size_t bytes, Extent &extent) {
@@ -210,9 +197,9 @@ void Fabric::await_untouched(uint32_t key) {
 bool Fabric::reclaim() {
     bool any = false;
     for (ProcessEntry &process : m_state->processes.entries) {
-        if (process.id.load() == 0 || alive(process))
-            continue;
         const auto index = static_cast<uint32_t>(&process - m_state->processes.entries.data());
+        if (process.id.load() == 0 || alive(index))
+            continue;
         const auto sweep = [&](auto &table) {
             for (auto &entry : table.entries) {
                 if (entry.id.load() != 0 && entry.process == index)

@@ -70,8 +70,10 @@ public:
     std::string context_fifo(uint32_t id) const;
     std::string channel_fifo(uint32_t id) const;
 
-    /// Whether the process that has this place still runs.
-    static bool alive(const ProcessEntry &process);
+    /// Whether the process at this place still runs, and still runs the program that took it.
+    bool alive(uint32_t process) const;
+    /// In a child of fork: the place is its parent's alone.
+    void leave() { m_place = File(); }
 
 private:
     Fabric(std::string dir, State *state, File file) : m_dir(std::move(dir)), m_state(state), m_file(std::move(file)) {}
@@ -100,6 +102,7 @@ private:
     std::string m_dir;
     State *m_state;
     File m_file;
+    File m_place; // holds a lock for as long as this program runs
     uint32_t m_self = 0;
 };
 

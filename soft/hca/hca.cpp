@@ -28,6 +28,8 @@ Instance &instance() {
 
 /// A child of fork has none of the threads and must not complete its parent's work: it starts with HCAs of its own.
 void after_fork() {
+    if (const Hca *parents = instance().hca.load())
+        parents->fabric().leave();
     auto *fresh = new (&instance()) Instance;
     (void)fresh;
 }

@@ -121,6 +121,7 @@ Requester::Taken Requester::take_receive(uint32_t id) {
             return taken;
         taken.recv_cq = entry->recv_cq;
         taken.device = entry->device;
+        taken.process = entry->process;
         taken.pd = entry->pd;
         taken.rnr_ns = rnr_timer_ns(entry->min_rnr_timer.load());
         srq = entry->srq;
@@ -221,7 +222,10 @@ Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, u
         return responder_fails(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
     switch (m_transfer.move(local, remote, true)) {
     case Transfer::Fault::source: return failed(IBV_WC_LOC_PROT_ERR);
-    case Transfer::Fault::target: return responder_fails(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+    case Transfer::Fault::target:
+        if (m_transfer.peers().dying(taken.process))
+            return again(Outcome::Next::gone);
+        return responder_fails(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
     case Transfer::Fault::none: break;
     }
     outcome.notices.push_back({taken.recv_cq, received});
@@ -257,7 +261,10 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
             read ? m_transfer.move(remote, local, false) : m_transfer.move(local, remote, true);
         if (fault != Transfer::Fault::none) {
             const bool mine = (fault == Transfer::Fault::target) == read;
-            return mine ? failed(IBV_WC_LOC_PROT_ERR) : refused(IBV_WC_REM_OP_ERR, id);
+            if (mine)
+                return failed(IBV_WC_LOC_PROT_ERR);
+            return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::gone)
+                                                          : refused(IBV_WC_REM_OP_ERR, id);
         }
     }
     if (carries_immediate(work.opcode)) {
@@ -294,7 +301,7 @@ Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local,
         return old == work.compare_add ? work.swap : old;
     });
     if (!done)
-        return refused(IBV_WC_REM_OP_ERR, id);
+        return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::gone) : refused(IBV_WC_REM_OP_ERR, id);
     const Segments result = {{0, 0, kBytes, reinterpret_cast<unsigned char *>(&before)}};
     if (m_transfer.move(result, local, false) != Transfer::Fault::none)
         return failed(IBV_WC_LOC_PROT_ERR);

@@ -55,7 +55,7 @@ private:
         enum class State { yes, none, gone } state = State::gone;
         Receive receive{};
         uint32_t recv_cq = 0;
-        uint32_t device = 0, pd = 0;
+        uint32_t device = 0, pd = 0, process = 0;
         uint64_t rnr_ns = 0;
     };
     /// Takes a receive of queue pair `id`, or of its shared queue.

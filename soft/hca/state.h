@@ -62,7 +62,6 @@ struct Extent {
 
 struct ProcessEntry : Entry {
     std::atomic<int32_t> pid;
-    uint64_t start_time; // of the process, to tell it from a later one with its number
     Event wake;          // for its engine
     /// Memory regions its engine is moving bytes of, id or 0: deregistration waits for them.
     std::array<std::atomic<uint32_t>, 2> touching;

@@ -34,7 +34,8 @@ protected:
         return all["devices"][device];
     }
     static nlohmann::json region(const ibv_mr *mr, unsigned device = 0) {
-        for (const auto &entry : stat(device)["regions"])
+        const auto all = stat(device);
+        for (const auto &entry : all["regions"])
             if (entry["key"] == mr->rkey)
                 return entry;
         return {};
