@@ -88,9 +88,7 @@ SOFTHCA_API ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_contex
     });
 }
 
-SOFTHCA_API int ibv_resize_cq(ibv_cq *, int) {
-    return EOPNOTSUPP;
-}
+SOFTHCA_API int ibv_resize_cq(ibv_cq *, int) { return EOPNOTSUPP; }
 
 SOFTHCA_API int ibv_destroy_cq(ibv_cq *verbs) {
     return guarded([&] {

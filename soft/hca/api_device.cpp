@@ -19,9 +19,7 @@ namespace {
 constexpr uint8_t kPort = 1;
 constexpr uint16_t kPkey = 0xffff;
 
-Device &device_of(ibv_device *device) {
-    return *reinterpret_cast<Device *>(device);
-}
+Device &device_of(ibv_device *device) { return *reinterpret_cast<Device *>(device); }
 
 int fill_port(ibv_context *context, uint8_t port, ibv_port_attr &attr) {
     Hca *hca = hca_of(context);
@@ -98,21 +96,15 @@ SOFTHCA_API ibv_device **ibv_get_device_list(int *count) {
     return list;
 }
 
-SOFTHCA_API void ibv_free_device_list(ibv_device **list) {
-    std::free(list);
-}
+SOFTHCA_API void ibv_free_device_list(ibv_device **list) { std::free(list); }
 
-SOFTHCA_API const char *ibv_get_device_name(ibv_device *device) {
-    return device->name;
-}
+SOFTHCA_API const char *ibv_get_device_name(ibv_device *device) { return device->name; }
 
 SOFTHCA_API int ibv_get_device_index(ibv_device *) {
     return -1; // the kernel knows nothing of it
 }
 
-SOFTHCA_API __be64 ibv_get_device_guid(ibv_device *device) {
-    return htobe64(guid(device_of(device).index));
-}
+SOFTHCA_API __be64 ibv_get_device_guid(ibv_device *device) { return htobe64(guid(device_of(device).index)); }
 
 SOFTHCA_API ibv_context *ibv_open_device(ibv_device *device) {
     return made<ibv_context>([&](ibv_context *&out) {
@@ -286,7 +278,9 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
                 break;
             case IBV_EVENT_PORT_ACTIVE:
             case IBV_EVENT_PORT_ERR:
-            case IBV_EVENT_DEVICE_FATAL: event->element.port_num = static_cast<int>(record.element); return 0;
+            case IBV_EVENT_DEVICE_FATAL:
+                event->element.port_num = static_cast<int>(record.element);
+                return 0;
             default:
                 if (Qp *qp = hca->find_qp(record.element)) {
                     qp->async_events.delivered();
@@ -300,12 +294,18 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
 
 SOFTHCA_API void ibv_ack_async_event(ibv_async_event *event) {
     switch (event->event_type) {
-    case IBV_EVENT_CQ_ERR: Cq::of(event->element.cq).async_events.acknowledged(1); return;
+    case IBV_EVENT_CQ_ERR:
+        Cq::of(event->element.cq).async_events.acknowledged(1);
+        return;
     case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED: Srq::of(event->element.srq).async_events.acknowledged(1); return;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        Srq::of(event->element.srq).async_events.acknowledged(1);
+        return;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
-    case IBV_EVENT_DEVICE_FATAL: return;
-    default: Qp::of(event->element.qp).async_events.acknowledged(1);
+    case IBV_EVENT_DEVICE_FATAL:
+        return;
+    default:
+        Qp::of(event->element.qp).async_events.acknowledged(1);
     }
 }

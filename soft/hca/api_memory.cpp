@@ -12,8 +12,8 @@ using namespace softhca;
 
 namespace {
 
-constexpr int kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                             IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int kKnownAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr uint64_t kPage = 4096;
 
 int check_access(unsigned access) {
@@ -146,8 +146,8 @@ SOFTHCA_API ibv_mr *ibv_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length
         File own(fcntl(fd, F_DUPFD_CLOEXEC, 3));
         if (!own)
             return errno;
-        const Region region{Kind::dmabuf, reinterpret_cast<void *>(iova), iova, length, buffer->base + offset,
-                            buffer->kernel};
+        const Region region{Kind::dmabuf, reinterpret_cast<void *>(iova), iova,
+                            length,       buffer->base + offset,          buffer->kernel};
         return register_region(pd, region, static_cast<unsigned>(access), std::move(own), out);
     });
 }

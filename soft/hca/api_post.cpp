@@ -68,7 +68,8 @@ int make_work(const Qp &qp, const ibv_send_wr &wr, Work &out) {
         out.compare_add = wr.wr.atomic.compare_add;
         out.swap = wr.wr.atomic.swap;
         break;
-    default: return EINVAL;
+    default:
+        return EINVAL;
     }
     if (datagram && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM)
         return EINVAL;

@@ -34,8 +34,8 @@ void complete(Fabric &fabric, uint32_t id, const Completion &completion) {
             ring(fabric, *queue)[tail % queue->capacity] = completion;
             queue->tail.store(tail + 1, std::memory_order_release);
             const Armed armed = queue->armed.load();
-            notify = armed == Armed::any || (armed == Armed::solicited &&
-                                             (completion.solicited != 0 || completion.status != IBV_WC_SUCCESS));
+            notify = armed == Armed::any ||
+                     (armed == Armed::solicited && (completion.solicited != 0 || completion.status != IBV_WC_SUCCESS));
             if (notify)
                 queue->armed.store(Armed::no);
         }

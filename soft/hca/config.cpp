@@ -63,7 +63,7 @@ std::optional<int> errno_by_name(std::string_view name) {
 }
 
 bool on_memory(const std::string &dir) {
-    struct statfs info{};
+    struct statfs info {};
     return statfs(dir.c_str(), &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
@@ -78,7 +78,7 @@ tl::expected<std::string, std::string> choose_dir() {
     const std::string_view named = env("SOFTHCA_DIR");
     const std::string dir = named.empty() ? default_dir("softhca") : std::string(named);
     const std::string label = named.empty() ? dir : fmt::format("SOFTHCA_DIR={}", named);
-    struct stat info{};
+    struct stat info {};
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
         return Sentence(fmt::format("{}: cannot make it: {}", label, std::strerror(errno)));
     if (stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
@@ -91,9 +91,7 @@ tl::expected<std::string, std::string> choose_dir() {
 }
 
 tl::expected<FaultRule, std::string> parse_fault(std::string_view rule) {
-    const auto bad = [&](std::string_view why) {
-        return Sentence(fmt::format("SOFTHCA_FAULTS: '{}': {}", rule, why));
-    };
+    const auto bad = [&](std::string_view why) { return Sentence(fmt::format("SOFTHCA_FAULTS: '{}': {}", rule, why)); };
     FaultRule out;
     const size_t equals = rule.find('=');
     if (equals == std::string_view::npos)

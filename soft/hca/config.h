@@ -22,8 +22,8 @@ struct FaultRule {
     uint64_t first = 1;   // the first call it applies to
     bool onwards = false; // and to every later one
     Action action = Action::fail;
-    int error = 0;        // errno for fail
-    uint64_t limit = 0;   // live memory regions that a device can have
+    int error = 0;      // errno for fail
+    uint64_t limit = 0; // live memory regions that a device can have
 };
 
 /// The link of a device; 0 is "as fast as this machine".

@@ -22,7 +22,7 @@ namespace {
 /// Whether the card whose memory lies in `dir` was reset or lost since it was opened. Without such a card it was not.
 bool card_down(const std::string &dir) {
     const softgaudi::File file(open(fmt::format("{}/state", dir).c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat info{};
+    struct stat info {};
     if (!file || fstat(file.get(), &info) != 0 || static_cast<size_t>(info.st_size) != sizeof(softgaudi::CardState))
         return false;
     void *memory = mmap(nullptr, sizeof(softgaudi::CardState), PROT_READ, MAP_SHARED, file.get(), 0);

@@ -26,11 +26,16 @@ uint64_t bytes_of(const Work &work) {
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
     switch (opcode) {
     case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM: return IBV_WC_RDMA_WRITE;
-    case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
-    default: return IBV_WC_SEND;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+        return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return IBV_WC_FETCH_ADD;
+    default:
+        return IBV_WC_SEND;
     }
 }
 
@@ -140,9 +145,7 @@ void Engine::help() {
             step(*qp);
 }
 
-void Engine::look() {
-    m_fabric.process().wake.signal();
-}
+void Engine::look() { m_fabric.process().wake.signal(); }
 
 void Engine::forget(Qp &qp) {
     const std::lock_guard busy(m_busy);
@@ -242,8 +245,8 @@ void Engine::step(Qp &qp) {
     Outcome outcome = m_requester.perform(qp, *work);
     DeviceEntry &device = m_fabric.state().devices[qp.entry->device];
     switch (outcome.next) {
-    case Outcome::Next::done: break;
-    case Outcome::Next::gone: outcome.status = IBV_WC_RETRY_EXC_ERR; break;
+    case Outcome::Next::done:
+        break;
     case Outcome::Next::not_ready:
         device.rnr_naks.fetch_add(1, std::memory_order_relaxed);
         if (qp.attr.rnr_retry == 7 || qp.rnr_tries < qp.attr.rnr_retry) {
@@ -293,10 +296,12 @@ void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
 }
 
 void Engine::fail(Qp &qp) {
-    if (qp.entry->type == IBV_QPT_UD)
-        qp.entry->state.store(IBV_QPS_SQE, std::memory_order_release); // its receives go on
-    else
+    if (qp.entry->type != IBV_QPT_UD) {
         break_queue_pair(m_fabric, qp.id);
+        return;
+    }
+    uint32_t expected = IBV_QPS_RTS;
+    qp.entry->state.compare_exchange_strong(expected, IBV_QPS_SQE); // its receives go on
 }
 
 void Engine::flush(Qp &qp, std::deque<Work> work) {

@@ -71,7 +71,7 @@ private:
     std::once_flag m_started;
     std::mutex m_mutex; // of the list; taken before that of a queue pair
     std::list<Qp *> m_listed;
-    std::atomic<size_t> m_waiting{0}; // how many
+    std::atomic<size_t> m_waiting{0};  // how many
     std::atomic<uint32_t> m_misses{0}; // how often the host looked and found nothing
 
     std::mutex m_busy;                // held during a step, before the locks above; and of what follows

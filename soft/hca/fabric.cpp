@@ -8,14 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-
 namespace softhca {
 namespace {
 
 /// The byte, behind the end of the file, that the process at a place has locked.
-uint64_t place_byte(uint32_t process) {
-    return kFileBytes + process;
-}
+uint64_t place_byte(uint32_t process) { return kFileBytes + process; }
 
 } // namespace
 
@@ -104,23 +101,15 @@ unsigned char *Fabric::memory(const Extent &extent) const {
     return reinterpret_cast<unsigned char *>(m_state) + kQueueMemory + extent.first * kUnit;
 }
 
-std::string Fabric::context_fifo(uint32_t id) const {
-    return fmt::format("{}/events-{:x}", m_dir, id);
-}
+std::string Fabric::context_fifo(uint32_t id) const { return fmt::format("{}/events-{:x}", m_dir, id); }
 
-std::string Fabric::channel_fifo(uint32_t id) const {
-    return fmt::format("{}/channel-{:x}", m_dir, id);
-}
+std::string Fabric::channel_fifo(uint32_t id) const { return fmt::format("{}/channel-{:x}", m_dir, id); }
 
 // ---- the end of objects: the id goes first, then nobody begins to use it
 
-void Fabric::empty(ContextEntry &entry) {
-    unlink(context_fifo(entry.id.exchange(0)).c_str());
-}
+void Fabric::empty(ContextEntry &entry) { unlink(context_fifo(entry.id.exchange(0)).c_str()); }
 
-void Fabric::empty(ChannelEntry &entry) {
-    unlink(channel_fifo(entry.id.exchange(0)).c_str());
-}
+void Fabric::empty(ChannelEntry &entry) { unlink(channel_fifo(entry.id.exchange(0)).c_str()); }
 
 void Fabric::empty(CqEntry &entry) {
     const Lock lock(entry.mutex);

@@ -10,7 +10,7 @@
 namespace softhca {
 
 inline constexpr std::array<std::string_view, 14> kFunctions = {
-    "open_device", "alloc_pd",  "reg_mr",    "reg_dmabuf_mr", "create_comp_channel", "create_cq",   "create_srq",
+    "open_device", "alloc_pd",  "reg_mr",    "reg_dmabuf_mr", "create_comp_channel", "create_cq",  "create_srq",
     "create_qp",   "modify_qp", "create_ah", "post_send",     "post_recv",           "query_port", "query_device",
 };
 

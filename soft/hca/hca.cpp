@@ -70,9 +70,7 @@ Hca *Hca::get() {
     return hca.release();
 }
 
-bool Hca::current(const Hca *hca) {
-    return hca && instance().hca.load(std::memory_order_acquire) == hca;
-}
+bool Hca::current(const Hca *hca) { return hca && instance().hca.load(std::memory_order_acquire) == hca; }
 
 Hca::Hca(Config config) : m_config(std::move(config)) {
     for (size_t i = 0; i < m_config.faults.size(); ++i)
@@ -147,9 +145,15 @@ Hca::Fault Hca::fault(Function function, unsigned device) {
             continue;
         DeviceEntry &entry = state().devices[device];
         switch (rule.action) {
-        case Action::fail: fault.error = rule.error; break;
-        case Action::limit: fault.error = entry.regions.load() >= rule.limit ? ENOMEM : fault.error; break;
-        case Action::qp_error: fault.qp_error = true; break;
+        case Action::fail:
+            fault.error = rule.error;
+            break;
+        case Action::limit:
+            fault.error = entry.regions.load() >= rule.limit ? ENOMEM : fault.error;
+            break;
+        case Action::qp_error:
+            fault.qp_error = true;
+            break;
         case Action::link_down:
             if (entry.down.exchange(1) == 0)
                 raise_on_device(*m_fabric, device, {IBV_EVENT_PORT_ERR, 1});

@@ -30,12 +30,8 @@ struct Context {
     Hca *hca;
     unsigned device;
     uint32_t id;
-    std::atomic<int> users;
-    std::atomic<bool> fatal; // the device is lost to it
 
-    static Context &of(ibv_context *context) {
-        return *reinterpret_cast<Context *>(verbs_get_ctx(context));
-    }
+    static Context &of(ibv_context *context) { return *reinterpret_cast<Context *>(verbs_get_ctx(context)); }
 };
 
 struct Pd {
@@ -137,7 +133,7 @@ struct Qp {
 
     std::mutex mutex; // of what follows
     std::deque<Work> work;
-    bool listed;      // the engine knows that there is work
+    bool listed; // the engine knows that there is work
 
     uint64_t not_before; // from here on the engine's own
     uint32_t rnr_tries, tries;
@@ -145,6 +141,5 @@ struct Qp {
 
     static Qp &of(ibv_qp *qp) { return *reinterpret_cast<Qp *>(qp); }
 };
-
 
 } // namespace softhca

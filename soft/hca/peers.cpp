@@ -17,9 +17,7 @@ constexpr size_t kDescriptors = 64;
 
 } // namespace
 
-bool Peers::alive(uint32_t process) const {
-    return process == m_fabric.self() || m_fabric.alive(process);
-}
+bool Peers::alive(uint32_t process) const { return process == m_fabric.self() || m_fabric.alive(process); }
 
 bool Peers::dying(uint32_t process) const {
     if (!alive(process))
@@ -34,8 +32,7 @@ int Peers::descriptor(const MrEntry &region, uint32_t key) {
     if (region.process == m_fabric.self())
         return region.fd;
     // What was deregistered meanwhile must not be kept.
-    m_descriptors.remove_if(
-        [&](const Descriptor &entry) { return m_fabric.state().mrs.find(entry.key) == nullptr; });
+    m_descriptors.remove_if([&](const Descriptor &entry) { return m_fabric.state().mrs.find(entry.key) == nullptr; });
     const auto known = std::find_if(m_descriptors.begin(), m_descriptors.end(),
                                     [&](const Descriptor &entry) { return entry.key == key; });
     if (known != m_descriptors.end()) {

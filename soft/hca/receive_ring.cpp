@@ -6,9 +6,7 @@
 namespace softhca {
 namespace {
 
-size_t stride(uint32_t max_sge) {
-    return offsetof(Receive, sge) + max_sge * sizeof(Sge);
-}
+size_t stride(uint32_t max_sge) { return offsetof(Receive, sge) + max_sge * sizeof(Sge); }
 
 unsigned char *place(Fabric &fabric, const ReceiveRing &ring, uint32_t number) {
     return fabric.memory(ring.extent) + number % ring.capacity * stride(ring.max_sge);
@@ -16,9 +14,7 @@ unsigned char *place(Fabric &fabric, const ReceiveRing &ring, uint32_t number) {
 
 } // namespace
 
-size_t ring_bytes(uint32_t capacity, uint32_t max_sge) {
-    return capacity * stride(max_sge);
-}
+size_t ring_bytes(uint32_t capacity, uint32_t max_sge) { return capacity * stride(max_sge); }
 
 bool push(Fabric &fabric, ReceiveRing &ring, const Receive &receive) {
     if (ring.capacity == 0 || waiting(ring) >= ring.capacity)

@@ -53,25 +53,19 @@ ibv_gid gid_of(unsigned device) {
     return gid;
 }
 
-uint64_t guid(unsigned device) {
-    return 0x5ca1ab1e00500000u + device;
-}
+uint64_t guid(unsigned device) { return 0x5ca1ab1e00500000u + device; }
 
 uint64_t rnr_timer_ns(uint32_t code) {
     // In units of 10 microseconds.
-    static constexpr std::array<uint32_t, 32> table = {65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,
-                                                       48,    64,  96,  128, 192, 256,  384,  512,  768,  1024, 1536,
-                                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    static constexpr std::array<uint32_t, 32> table = {
+        65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+        256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
     return table[code & 31] * uint64_t{10'000};
 }
 
-uint64_t ack_timeout_ns(uint32_t code) {
-    return code == 0 ? kForever : uint64_t{4096} << (code & 31);
-}
+uint64_t ack_timeout_ns(uint32_t code) { return code == 0 ? kForever : uint64_t{4096} << (code & 31); }
 
-bool Requester::link_up(uint32_t device) const {
-    return m_fabric.state().devices[device].down.load() == 0;
-}
+bool Requester::link_up(uint32_t device) const { return m_fabric.state().devices[device].down.load() == 0; }
 
 bool Requester::may(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length, uint32_t access) {
     const MrEntry *region = m_fabric.state().mrs.find(key);
@@ -89,8 +83,7 @@ bool Requester::gather(const Qp &qp, const Work &work, bool write, Segments &out
         const Sge &sge = work.sge[i];
         if (sge.length == 0)
             continue;
-        if (!may(sge.lkey, qp.entry->device, qp.entry->pd, sge.address, sge.length,
-                 write ? IBV_ACCESS_LOCAL_WRITE : 0))
+        if (!may(sge.lkey, qp.entry->device, qp.entry->pd, sge.address, sge.length, write ? IBV_ACCESS_LOCAL_WRITE : 0))
             return false;
         out.push_back({sge.lkey, sge.address, sge.length, nullptr});
     }
@@ -166,23 +159,25 @@ Outcome Requester::reliable(const Qp &qp, const Work &work) {
 
     const uint32_t id = qp.entry->peer_qp.load();
     QpEntry *peer = m_fabric.state().qps.find(id);
-    if (!link_up(qp.entry->device))
-        return again(Outcome::Next::no_answer);
-    if (!peer || !m_transfer.peers().alive(peer->process))
-        return again(Outcome::Next::gone);
-    if (peer->type != IBV_QPT_RC || !answers(qp_state(*peer)) || peer->peer_qp.load() != qp.id ||
+    // A peer that is gone is no different from one that is silent: a NIC finds out by its retries.
+    if (!link_up(qp.entry->device) || !peer || !m_transfer.peers().alive(peer->process) || peer->type != IBV_QPT_RC ||
+        !answers(qp_state(*peer)) || peer->peer_qp.load() != qp.id ||
         lid_of(peer->device) != qp.entry->peer_lid.load() || !link_up(peer->device))
         return again(Outcome::Next::no_answer);
 
     switch (work.opcode) {
     case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM: return send(qp, work, local, id);
+    case IBV_WR_SEND_WITH_IMM:
+        return send(qp, work, local, id);
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_RDMA_READ: return rdma(qp, work, local, *peer);
+    case IBV_WR_RDMA_READ:
+        return rdma(qp, work, local, *peer);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return atomic(qp, work, local, *peer);
-    default: return failed(IBV_WC_LOC_QP_OP_ERR);
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return atomic(qp, work, local, *peer);
+    default:
+        return failed(IBV_WC_LOC_QP_OP_ERR);
     }
 }
 
@@ -221,12 +216,14 @@ Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, u
     if (total(remote) < outcome.bytes)
         return responder_fails(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
     switch (m_transfer.move(local, remote, true)) {
-    case Transfer::Fault::source: return failed(IBV_WC_LOC_PROT_ERR);
+    case Transfer::Fault::source:
+        return failed(IBV_WC_LOC_PROT_ERR);
     case Transfer::Fault::target:
         if (m_transfer.peers().dying(taken.process))
-            return again(Outcome::Next::gone);
+            return again(Outcome::Next::no_answer);
         return responder_fails(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-    case Transfer::Fault::none: break;
+    case Transfer::Fault::none:
+        break;
     }
     outcome.notices.push_back({taken.recv_cq, received});
     return outcome;
@@ -240,8 +237,8 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
     if (read && peer.max_dest_rd_atomic.load() == 0)
         return refused(IBV_WC_REM_INV_REQ_ERR, id, IBV_EVENT_QP_REQ_ERR);
     // Of an empty transfer nothing is checked: there is nothing to access.
-    if (bytes != 0 && ((peer.access.load() & right) == 0 ||
-                       !may(work.rkey, peer.device, peer.pd, work.remote_address, bytes, right)))
+    if (bytes != 0 &&
+        ((peer.access.load() & right) == 0 || !may(work.rkey, peer.device, peer.pd, work.remote_address, bytes, right)))
         return refused(IBV_WC_REM_ACCESS_ERR, id);
 
     Outcome outcome;
@@ -263,7 +260,7 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
             const bool mine = (fault == Transfer::Fault::target) == read;
             if (mine)
                 return failed(IBV_WC_LOC_PROT_ERR);
-            return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::gone)
+            return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::no_answer)
                                                           : refused(IBV_WC_REM_OP_ERR, id);
         }
     }
@@ -301,7 +298,8 @@ Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local,
         return old == work.compare_add ? work.swap : old;
     });
     if (!done)
-        return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::gone) : refused(IBV_WC_REM_OP_ERR, id);
+        return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::no_answer)
+                                                      : refused(IBV_WC_REM_OP_ERR, id);
     const Segments result = {{0, 0, kBytes, reinterpret_cast<unsigned char *>(&before)}};
     if (m_transfer.move(result, local, false) != Transfer::Fault::none)
         return failed(IBV_WC_LOC_PROT_ERR);
@@ -365,9 +363,13 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
         received.status = IBV_WC_LOC_LEN_ERR;
     else {
         switch (m_transfer.move(message, remote, true)) {
-        case Transfer::Fault::source: return failed(IBV_WC_LOC_PROT_ERR);
-        case Transfer::Fault::target: received.status = IBV_WC_LOC_PROT_ERR; break;
-        case Transfer::Fault::none: break;
+        case Transfer::Fault::source:
+            return failed(IBV_WC_LOC_PROT_ERR);
+        case Transfer::Fault::target:
+            received.status = IBV_WC_LOC_PROT_ERR;
+            break;
+        case Transfer::Fault::none:
+            break;
         }
     }
     outcome.notices.push_back({taken.recv_cq, received});

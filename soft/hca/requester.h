@@ -16,10 +16,9 @@ struct Notice {
 
 struct Outcome {
     enum class Next {
-        done,     // with `status`
+        done,      // with `status`
         not_ready, // the receiver had no buffer: wait `delay_ns`, try again
         no_answer, // nobody acknowledged: wait for the timeout, try again
-        gone,      // and nobody ever will
     };
     Next next = Next::done;
     ibv_wc_status status = IBV_WC_SUCCESS;

@@ -23,18 +23,13 @@ Json report(const Traffic &traffic) {
     };
 }
 
-const char *name(Kind kind) {
-    return kind == Kind::dmabuf ? "dmabuf" : "host";
-}
+const char *name(Kind kind) { return kind == Kind::dmabuf ? "dmabuf" : "host"; }
 
 Json report(State &state, const MrEntry &region) {
     Json out = {
-        {"key", region.id.load()},
-        {"pid", state.processes.entries[region.process].pid.load()},
-        {"kind", name(region.kind)},
-        {"address", region.iova},
-        {"length", region.length},
-        {"access", region.access},
+        {"key", region.id.load()},   {"pid", state.processes.entries[region.process].pid.load()},
+        {"kind", name(region.kind)}, {"address", region.iova},
+        {"length", region.length},   {"access", region.access},
     };
     out.update(report(region.traffic));
     return out;

@@ -27,7 +27,6 @@ inline constexpr uint32_t kMaxMessage = 1u << 30;
 inline constexpr uint32_t kMtu = 4096;
 inline constexpr uint32_t kClosing = UINT32_MAX; // id of a place that is neither in use nor free
 
-
 /// What every entry of a table begins with.
 struct Entry {
     std::atomic<uint32_t> id; // 0 is a free place; written last when it is taken, first when it is given up
@@ -62,7 +61,7 @@ struct Extent {
 
 struct ProcessEntry : Entry {
     std::atomic<int32_t> pid;
-    Event wake;          // for its engine
+    Event wake; // for its engine
     /// Memory regions its engine is moving bytes of, id or 0: deregistration waits for them.
     std::array<std::atomic<uint32_t>, 2> touching;
 };
@@ -151,12 +150,12 @@ struct MrEntry : Entry {
 };
 
 struct DeviceEntry {
-    std::atomic<uint32_t> down;         // the link, by a fault
-    std::array<Traffic, 2> traffic;     // by kind, also of regions that are gone
+    std::atomic<uint32_t> down;     // the link, by a fault
+    std::array<Traffic, 2> traffic; // by kind, also of regions that are gone
     std::atomic<uint64_t> sends, sent_bytes, rnr_naks, retries, errors;
     std::atomic<uint64_t> registrations, dmabuf_registrations;
-    std::atomic<uint32_t> regions;      // live ones
-    uint64_t link_free_at;              // on the model's clock, guarded by State::link
+    std::atomic<uint32_t> regions; // live ones
+    uint64_t link_free_at;         // on the model's clock, guarded by State::link
 };
 
 inline constexpr size_t kUnit = 32 * 1024;
@@ -176,7 +175,7 @@ struct State {
     Table<ChannelEntry, 1024, 32> channels;
     Table<CqEntry, 2048, 32> cqs;
     Table<SrqEntry, 1024, 32> srqs;
-    Table<QpEntry, 4096, 24> qps; // ids are queue pair numbers
+    Table<QpEntry, 4096, 24> qps;  // ids are queue pair numbers
     Table<MrEntry, 16384, 31> mrs; // ids are keys
     std::array<uint64_t, kUnits / 64> units_used;
 };

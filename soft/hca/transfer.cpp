@@ -11,7 +11,7 @@
 namespace softhca {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;   // a region is held no longer than one of these takes
+constexpr size_t kPiece = 1 << 20;    // a region is held no longer than one of these takes
 constexpr size_t kBounce = 256 << 10; // stays in the cache
 
 bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes) {
@@ -58,11 +58,11 @@ uint64_t total(const Segments &segments) {
 /// Where a segment's bytes are.
 struct Transfer::Place {
     int32_t pid = 0;
-    uint64_t address = 0;  // in that process
-    int fd = -1;           // or else a file
+    uint64_t address = 0; // in that process
+    int fd = -1;          // or else a file
     uint64_t offset = 0;
     bool kernel = false;
-    bool here = false;     // `address` is this process's
+    bool here = false; // `address` is this process's
 };
 
 /// Tells the owner of a region that its bytes are being moved, for as long as this lives.

@@ -101,7 +101,7 @@ TEST_P(ZeroCopy, stages_nothing) {
     for (std::size_t i = 0; i < size.size(); ++i) {
         EXPECT_EQ(moved[i].staged, 0u) << size[i];
         EXPECT_EQ(moved[i].direct, 2 * size[i]) << size[i]; // read from one card, written to the other
-        EXPECT_LT(moved[i].through, 4096u) << size[i];        // only what the protocol itself says
+        EXPECT_LT(moved[i].through, 4096u) << size[i];      // only what the protocol itself says
     }
 }
 
@@ -127,7 +127,8 @@ TEST_P(ZeroCopy, stages_everything_where_the_kernel_knows_no_dma_bufs) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy, ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get),
+INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy,
+                         ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get),
                          [](const auto &param) { return std::string(name(param.param)); });
 
 } // namespace

@@ -151,20 +151,12 @@ TEST_F(Artefact, ibv_devices_lists_them) {
     EXPECT_NE(program.text().find("softhca1"), std::string::npos);
 }
 
-TEST_F(Artefact, ibv_rc_pingpong_runs) {
-    converse("ibv_rc_pingpong", {"-n", "200", "-c"});
-}
+TEST_F(Artefact, ibv_rc_pingpong_runs) { converse("ibv_rc_pingpong", {"-n", "200", "-c"}); }
 
-TEST_F(Artefact, ibv_rc_pingpong_runs_asleep) {
-    converse("ibv_rc_pingpong", {"-n", "200", "-e", "-c"});
-}
+TEST_F(Artefact, ibv_rc_pingpong_runs_asleep) { converse("ibv_rc_pingpong", {"-n", "200", "-e", "-c"}); }
 
-TEST_F(Artefact, ibv_ud_pingpong_runs) {
-    converse("ibv_ud_pingpong", {"-n", "200", "-e"});
-}
+TEST_F(Artefact, ibv_ud_pingpong_runs) { converse("ibv_ud_pingpong", {"-n", "200", "-e"}); }
 
-TEST_F(Artefact, ibv_srq_pingpong_runs) {
-    converse("ibv_srq_pingpong", {"-n", "200", "-e"});
-}
+TEST_F(Artefact, ibv_srq_pingpong_runs) { converse("ibv_srq_pingpong", {"-n", "200", "-e"}); }
 
 } // namespace

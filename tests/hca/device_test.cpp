@@ -20,9 +20,7 @@ protected:
     }
 };
 
-TEST_F(Devices, are_two_unless_told_otherwise) {
-    EXPECT_EQ(count(), 2);
-}
+TEST_F(Devices, are_two_unless_told_otherwise) { EXPECT_EQ(count(), 2); }
 
 TEST_F(Devices, are_as_many_as_asked_for) {
     set("SOFTHCA_DEVICES", "4");
@@ -100,7 +98,7 @@ TEST_F(Devices, have_one_gid_and_one_key) {
 }
 
 TEST_F(Devices, have_a_character_device_that_may_be_used) {
-    struct stat info{};
+    struct stat info {};
     for (const char *path : {"/dev/infiniband/uverbs_softhca0", "/dev/infiniband/uverbs_softhca1"}) {
         EXPECT_EQ(stat(path, &info), 0);
         EXPECT_TRUE(S_ISCHR(info.st_mode));
@@ -115,7 +113,7 @@ TEST_F(Devices, have_a_character_device_that_may_be_used) {
 }
 
 TEST_F(Devices, do_not_stand_in_the_way_of_other_files) {
-    struct stat info{};
+    struct stat info {};
     EXPECT_EQ(stat("/dev/null", &info), 0);
     EXPECT_TRUE(S_ISCHR(info.st_mode));
     EXPECT_EQ(__xstat(1, fabric().c_str(), &info), 0);

@@ -55,13 +55,9 @@ protected:
 
 // ---- import
 
-TEST_F(DmaBufs, the_probe_of_ucx_finds_support) {
-    refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, -1, kAll), EBADF);
-}
+TEST_F(DmaBufs, the_probe_of_ucx_finds_support) { refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, -1, kAll), EBADF); }
 
-TEST_F(DmaBufs, a_closed_descriptor_is_bad) {
-    refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, 9999, kAll), EBADF);
-}
+TEST_F(DmaBufs, a_closed_descriptor_is_bad) { refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, 9999, kAll), EBADF); }
 
 TEST_F(DmaBufs, what_is_none_is_refused) {
     const int file = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -132,8 +128,7 @@ TEST_F(DmaBufs, hosts_write_to_and_read_from_the_card) {
               IBV_WC_SUCCESS);
     EXPECT_EQ(read_card(block.address + 777, data.size()), data);
     Request read(IBV_WR_RDMA_READ);
-    EXPECT_EQ(status_of(pair.here, read.all(node.reg(back)).remote(block.address + 777, device->rkey)),
-              IBV_WC_SUCCESS);
+    EXPECT_EQ(status_of(pair.here, read.all(node.reg(back)).remote(block.address + 777, device->rkey)), IBV_WC_SUCCESS);
     EXPECT_EQ(back, data);
 }
 

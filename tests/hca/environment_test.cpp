@@ -29,9 +29,7 @@ protected:
     }
 };
 
-TEST_F(Environment, that_is_right_makes_no_noise) {
-    EXPECT_EQ(said(2), "");
-}
+TEST_F(Environment, that_is_right_makes_no_noise) { EXPECT_EQ(said(2), ""); }
 
 TEST_F(Environment, devices_must_be_a_number) {
     refuses("SOFTHCA_DEVICES", "many", "SOFTHCA_DEVICES=many: wants a number from 0 to 4");

@@ -311,8 +311,7 @@ TEST_F(Refusal, one_byte_before_the_beginning) {
 TEST_F(Refusal, an_address_that_wraps) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
-    refused(pair, write.piece(source.data(), 100, from->lkey).remote(UINT64_MAX - 10, to->rkey),
-            IBV_WC_REM_ACCESS_ERR);
+    refused(pair, write.piece(source.data(), 100, from->lkey).remote(UINT64_MAX - 10, to->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
 TEST_F(Refusal, a_region_without_the_right_to_write) {
