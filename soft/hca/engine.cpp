@@ -290,9 +290,9 @@ void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
     Delivery delivery{carried(outcome), qp.id, std::move(outcome.notices), outcome.broken, outcome.event};
     if (!ok || (work.flags & IBV_SEND_SIGNALED) != 0 || qp.init.sq_sig_all != 0)
         delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, work, outcome.status, outcome.bytes)});
-    deliver(qp, std::move(delivery));
     if (!ok)
-        fail(qp);
+        fail(qp); // first: who sees the completion finds the queue pair in error
+    deliver(qp, std::move(delivery));
 }
 
 void Engine::fail(Qp &qp) {
@@ -336,13 +336,17 @@ void Engine::deliver(Qp &qp, Delivery &&delivery) {
 }
 
 void Engine::hand_over(const Delivery &delivery) {
-    for (const Notice &notice : delivery.notices)
-        complete(m_fabric, notice.cq, notice.completion);
-    if (delivery.broken == 0)
+    const auto tell = [&] {
+        for (const Notice &notice : delivery.notices)
+            complete(m_fabric, notice.cq, notice.completion);
+    };
+    if (delivery.broken == 0) {
+        tell();
         return;
+    }
     const QpEntry *peer = m_fabric.state().qps.find(delivery.broken);
     const uint32_t context = peer ? peer->context : 0;
-    break_queue_pair(m_fabric, delivery.broken);
+    break_queue_pair(m_fabric, delivery.broken, tell);
     if (delivery.event >= 0)
         raise(m_fabric, context, {static_cast<uint32_t>(delivery.event), delivery.broken});
 }

@@ -54,26 +54,33 @@ int check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int m
     return EINVAL;
 }
 
-void break_queue_pair(Fabric &fabric, uint32_t id) {
+void break_queue_pair(Fabric &fabric, uint32_t id, const std::function<void()> &reason) {
+    const auto tell = [&] {
+        if (reason)
+            reason();
+    };
     QpEntry *entry = fabric.state().qps.find(id);
     if (!entry)
-        return;
+        return tell();
     std::vector<uint64_t> flushed;
     uint32_t recv_cq = 0, context = 0, process = 0;
-    bool shared = false;
+    bool shared = false, broken = false;
     {
         const Lock lock(entry->mutex);
-        if (entry->id.load() != id || qp_state(*entry) == IBV_QPS_ERR)
-            return;
-        entry->state.store(IBV_QPS_ERR, std::memory_order_release);
+        broken = entry->id.load() == id && qp_state(*entry) != IBV_QPS_ERR;
+        if (broken)
+            entry->state.store(IBV_QPS_ERR, std::memory_order_release);
         recv_cq = entry->recv_cq;
         context = entry->context;
         process = entry->process;
         shared = entry->srq != 0;
         Receive receive;
-        while (pop(fabric, entry->ring, receive))
+        while (broken && pop(fabric, entry->ring, receive))
             flushed.push_back(receive.wr_id);
     }
+    tell();
+    if (!broken)
+        return;
     for (const uint64_t wr_id : flushed) {
         Completion completion{};
         completion.wr_id = wr_id;

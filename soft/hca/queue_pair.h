@@ -6,6 +6,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <functional>
+
 namespace softhca {
 
 inline ibv_qp_state qp_state(const QpEntry &entry) {
@@ -16,6 +18,7 @@ inline ibv_qp_state qp_state(const QpEntry &entry) {
 int check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask);
 
 /// Into the error state: receives are flushed here, sends by the owner's engine, which is woken. Any process may do it.
-void break_queue_pair(Fabric &fabric, uint32_t id);
+/// `reason` puts the completion that tells why: after the state has changed, before what is flushed.
+void break_queue_pair(Fabric &fabric, uint32_t id, const std::function<void()> &reason = {});
 
 } // namespace softhca

@@ -390,7 +390,8 @@ TEST_F(Processes, a_child_cannot_use_what_its_parent_opened) {
 
 TEST_F(Processes, network_namespaces_that_share_a_directory_share_the_fabric) {
     Child child([](int socket) {
-        EXPECT_EQ(unshare(CLONE_NEWUSER | CLONE_NEWNET), 0) << strerror(errno);
+        // Where it may be had alone: a process with threads, as under TSan, gets no user namespace.
+        EXPECT_TRUE(unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) << strerror(errno);
         return passive(socket) + verdict();
     });
     Node node;
