@@ -70,7 +70,16 @@ void expect_same(const std::vector<char> &got, const std::vector<char> &wanted, 
 } // namespace
 
 /// `first` sends (or puts into, or is read by) the second.
-void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle) {
+void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle,
+              const std::function<void()> &watch) {
+    const auto meet = [&] {
+        side.meet();
+        if (!watch)
+            return;
+        if (first)
+            watch();
+        side.meet();
+    };
     const std::vector<char> wanted = pattern(size, static_cast<unsigned>(size) + 1);
     ucp_request_param_t param{};
     if (with_handle)
@@ -80,7 +89,7 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
         memory.write(wanted);
     else
         memory.write(std::vector<char>(size, 0));
-    side.meet();
+    meet();
     switch (operation) {
     case Operation::tag:
         if (sends) {
@@ -141,7 +150,7 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
         break;
     }
     }
-    side.meet();
+    meet();
     expect_same(memory.read(size), wanted, operation);
 }
 

@@ -24,8 +24,10 @@ const char *name(Operation operation);
 /// prints on the way fails the test.
 void run_pair(const std::function<void(Side &, bool first)> &conversation, const Options &options = {});
 
-/// The first side sends to the second, or puts into it, or gets from it; the receiver's bytes are checked.
-void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle);
+/// The first side sends to the second, or puts into it, or gets from it; the receiver's bytes are checked. `watch` is
+/// called by the first side right before and right after the transfer, when nothing else moves.
+void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle,
+              const std::function<void()> &watch = {});
 
 /// All operations between Gaudi memory of both sides, at a few sizes.
 void converse(const Options &options = {});

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Everything a user can set, read once from the environment (SOFTHCA_*). docs/softhca.md explains each.
+#pragma once
+
+#include "state.h"
+
+#include <tl/expected.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softhca {
+
+/// One rule of SOFTHCA_FAULTS: what happens at which call of which function.
+struct FaultRule {
+    enum class Action { fail, limit, link_down, link_up, qp_error, device_fatal };
+
+    std::string function; // without the ibv_ prefix
+    std::optional<unsigned> device;
+    uint64_t first = 1;   // the first call it applies to
+    bool onwards = false; // and to every later one
+    Action action = Action::fail;
+    int error = 0;      // errno for fail
+    uint64_t limit = 0; // live memory regions that a device can have
+};
+
+/// The link of a device; 0 is "as fast as this machine".
+struct Pace {
+    enum class Mode { unpaced, real, virtual_clock };
+
+    Mode mode = Mode::unpaced;
+    double ns_per_byte = 0;
+    uint64_t latency_ns = 0;
+
+    bool timed() const { return mode != Mode::unpaced; }
+};
+
+struct Config {
+    unsigned devices = 2;
+    std::string dir;
+    std::string clock_dir; // the software Gaudi's, whose virtual clock is ours
+    Pace pace;
+    std::vector<FaultRule> faults;
+};
+
+/// The whole environment; the error is one sentence that names the variable.
+tl::expected<Config, std::string> read_config();
+
+tl::expected<Pace, std::string> parse_pace(std::string_view text);
+tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view text);
+
+} // namespace softhca

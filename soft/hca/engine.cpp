@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine.h"
+
+#include "completion_queue.h"
+#include "events.h"
+#include "queue_pair.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+
+namespace softhca {
+namespace {
+
+constexpr uint64_t kSmall = 16 << 10;
+constexpr uint32_t kMisses = 64;
+
+uint64_t bytes_of(const Work &work) {
+    uint64_t bytes = work.inline_data.size();
+    for (uint32_t i = 0; i < work.sges; ++i)
+        bytes += work.sge[i].length;
+    return bytes;
+}
+
+ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
+    switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+        return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return IBV_WC_FETCH_ADD;
+    default:
+        return IBV_WC_SEND;
+    }
+}
+
+Completion completion_of(const Qp &qp, const Work &work, ibv_wc_status status, uint64_t bytes) {
+    Completion completion{};
+    completion.wr_id = work.wr_id;
+    completion.status = status;
+    completion.opcode = completion_opcode(work.opcode);
+    completion.byte_len = static_cast<uint32_t>(bytes);
+    completion.qp_num = qp.id;
+    return completion;
+}
+
+} // namespace
+
+void Engine::start() {
+    std::call_once(m_started, [this] {
+        // The program's signals are for its own threads.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        std::thread([this] { run(); }).detach(); // lives as long as the process
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    });
+}
+
+void Engine::list(Qp &qp) {
+    const std::lock_guard guard(m_mutex);
+    const std::lock_guard own(qp.mutex);
+    if (!qp.listed && !qp.work.empty()) {
+        qp.listed = true;
+        m_listed.push_back(&qp);
+        m_waiting.store(m_listed.size(), std::memory_order_relaxed);
+    }
+}
+
+/// Both locks are held.
+void Engine::unlist(Qp &qp) {
+    m_listed.remove(&qp);
+    m_waiting.store(m_listed.size(), std::memory_order_relaxed);
+    qp.listed = false;
+}
+
+int Engine::post(Qp &qp, Work work) {
+    const bool small = bytes_of(work) <= kSmall;
+    bool fresh = false;
+    const auto push = [&] {
+        const std::lock_guard own(qp.mutex);
+        if (qp.work.size() >= qp.init.cap.max_send_wr)
+            return false;
+        qp.work.push_back(std::move(work));
+        fresh = !qp.listed;
+        return true;
+    };
+    m_misses.store(0, std::memory_order_relaxed);
+    m_clock.host_called();
+    if (m_clock.is_virtual()) {
+        // On that clock the bytes are under way from this instant, not from when a thread gets to them.
+        const std::lock_guard busy(m_busy);
+        begin_job();
+        if (!push())
+            return ENOMEM;
+        if (fresh)
+            step(qp);
+        wake_thread(qp);
+        return 0;
+    }
+    if (!push())
+        return ENOMEM;
+    // What takes less time than waking a thread is done at once, if nothing is in its way.
+    if (fresh && small && !m_pace.timed() && step_here(qp))
+        return 0;
+    wake_thread(qp);
+    return 0;
+}
+
+void Engine::wake_thread(Qp &qp) {
+    start();
+    list(qp);
+    m_fabric.process().wake.signal();
+}
+
+bool Engine::step_here(Qp &qp) {
+    const std::unique_lock busy(m_busy, std::try_to_lock);
+    if (!busy || qp_state(*qp.entry) == IBV_QPS_SQD)
+        return false;
+    step(qp);
+    const std::lock_guard own(qp.mutex);
+    return qp.work.empty();
+}
+
+void Engine::help() {
+    if (m_clock.is_virtual()) {
+        // A host that finds nothing so often in a row is waiting; the clock then moves to the next event.
+        if (m_misses.fetch_add(1, std::memory_order_relaxed) + 1 < kMisses)
+            return;
+        m_misses.store(0, std::memory_order_relaxed);
+        m_clock.advance();
+        return;
+    }
+    if (m_pace.timed() || m_waiting.load(std::memory_order_relaxed) == 0)
+        return;
+    const std::unique_lock busy(m_busy, std::try_to_lock);
+    uint64_t ignored = kForever;
+    if (busy)
+        if (Qp *qp = next(m_clock.now(), ignored))
+            step(*qp);
+}
+
+void Engine::look() { m_fabric.process().wake.signal(); }
+
+void Engine::forget(Qp &qp) {
+    const std::lock_guard busy(m_busy);
+    {
+        const std::lock_guard guard(m_mutex);
+        const std::lock_guard own(qp.mutex);
+        unlist(qp);
+        qp.work.clear();
+        qp.not_before = 0;
+        qp.tries = qp.rnr_tries = 0;
+    }
+    m_deliveries.remove_if([&](const Delivery &delivery) { return delivery.qp == qp.id; });
+}
+
+Qp *Engine::next(uint64_t now, uint64_t &deadline) {
+    const std::lock_guard guard(m_mutex);
+    for (auto at = m_listed.begin(); at != m_listed.end(); ++at) {
+        Qp *qp = *at;
+        const bool due = qp->not_before <= now || qp_state(*qp->entry) == IBV_QPS_ERR;
+        if (due && qp_state(*qp->entry) != IBV_QPS_SQD) {
+            m_listed.splice(m_listed.end(), m_listed, at); // one request each, in turn
+            return qp;
+        }
+        deadline = std::min(deadline, std::max(qp->not_before, now + 1));
+    }
+    return nullptr;
+}
+
+void Engine::run() {
+    pthread_setname_np(pthread_self(), "softhca");
+    while (true) {
+        const uint32_t seen = m_fabric.process().wake.seen();
+        uint64_t deadline = kForever;
+        {
+            const std::lock_guard busy(m_busy);
+            const uint64_t now = m_clock.now();
+            begin_job();
+            if (deliver_due(now, deadline))
+                continue;
+            if (Qp *qp = next(now, deadline)) {
+                step(*qp);
+                continue;
+            }
+        }
+        rest(seen, deadline);
+    }
+}
+
+/// Nothing to do before `deadline`.
+void Engine::rest(uint32_t seen, uint64_t deadline) {
+    const Event &wake = m_fabric.process().wake;
+    if (!m_clock.is_virtual()) {
+        wake.wait(seen, deadline);
+        return;
+    }
+    if (deadline != kForever) {
+        m_clock.sleep_until(deadline, m_fabric.self(), wake, [&] { return wake.seen() != seen; });
+        return;
+    }
+    {
+        const std::lock_guard busy(m_busy); // no request is being posted
+        if (m_job && wake.seen() == seen) {
+            m_job = false;
+            m_clock.job_ends();
+        }
+    }
+    wake.wait(seen, kForever);
+}
+
+/// The virtual clock stands still until everything that was posted has been given its time.
+void Engine::begin_job() {
+    if (m_clock.is_virtual() && !m_job) {
+        m_job = true;
+        m_clock.job_begins();
+    }
+}
+
+void Engine::step(Qp &qp) {
+    const Work *work = nullptr;
+    std::deque<Work> dropped;
+    const ibv_qp_state state = qp_state(*qp.entry);
+    {
+        const std::lock_guard guard(m_mutex);
+        const std::lock_guard own(qp.mutex);
+        if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
+            dropped.swap(qp.work);
+        if (qp.work.empty()) {
+            unlist(qp);
+        } else {
+            work = &qp.work.front(); // stays where it is: others only append
+        }
+    }
+    if (!work) {
+        flush(qp, std::move(dropped));
+        return;
+    }
+    Outcome outcome = m_requester.perform(qp, *work);
+    DeviceEntry &device = m_fabric.state().devices[qp.entry->device];
+    switch (outcome.next) {
+    case Outcome::Next::done:
+        break;
+    case Outcome::Next::not_ready:
+        device.rnr_naks.fetch_add(1, std::memory_order_relaxed);
+        if (qp.attr.rnr_retry == 7 || qp.rnr_tries < qp.attr.rnr_retry) {
+            ++qp.rnr_tries;
+            qp.not_before = m_clock.now() + outcome.delay_ns;
+            return;
+        }
+        outcome.status = IBV_WC_RNR_RETRY_EXC_ERR;
+        break;
+    case Outcome::Next::no_answer:
+        if (qp.tries < qp.attr.retry_cnt || qp.attr.timeout == 0) {
+            device.retries.fetch_add(1, std::memory_order_relaxed);
+            ++qp.tries;
+            // Without a timeout a request waits for ever, but for a change that makes the peer answer.
+            qp.not_before = m_clock.now() + ack_timeout_ns(qp.attr.timeout == 0 ? 14 : qp.attr.timeout);
+            return;
+        }
+        outcome.status = IBV_WC_RETRY_EXC_ERR;
+        break;
+    }
+    qp.tries = qp.rnr_tries = 0;
+    qp.not_before = 0;
+    Work done;
+    {
+        const std::lock_guard own(qp.mutex);
+        done = std::move(qp.work.front());
+        qp.work.pop_front();
+    }
+    finish(qp, done, std::move(outcome));
+}
+
+void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
+    DeviceEntry &device = m_fabric.state().devices[qp.entry->device];
+    const bool ok = outcome.status == IBV_WC_SUCCESS;
+    if (ok) {
+        device.sends.fetch_add(1, std::memory_order_relaxed);
+        device.sent_bytes.fetch_add(outcome.bytes, std::memory_order_relaxed);
+    } else {
+        device.errors.fetch_add(1, std::memory_order_relaxed);
+    }
+    Delivery delivery{carried(outcome), qp.id, std::move(outcome.notices), outcome.broken, outcome.event};
+    if (!ok || (work.flags & IBV_SEND_SIGNALED) != 0 || qp.init.sq_sig_all != 0)
+        delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, work, outcome.status, outcome.bytes)});
+    if (!ok)
+        fail(qp); // first: who sees the completion finds the queue pair in error
+    deliver(qp, std::move(delivery));
+}
+
+void Engine::fail(Qp &qp) {
+    if (qp.entry->type != IBV_QPT_UD) {
+        break_queue_pair(m_fabric, qp.id);
+        return;
+    }
+    uint32_t expected = IBV_QPS_RTS;
+    qp.entry->state.compare_exchange_strong(expected, IBV_QPS_SQE); // its receives go on
+}
+
+void Engine::flush(Qp &qp, std::deque<Work> work) {
+    Delivery delivery{0, qp.id, {}, 0, -1};
+    for (const Work &request : work)
+        delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, request, IBV_WC_WR_FLUSH_ERR, 0)});
+    if (!delivery.notices.empty())
+        deliver(qp, std::move(delivery));
+}
+
+/// When the link has carried it all.
+uint64_t Engine::carried(const Outcome &outcome) {
+    if (!m_pace.timed() || outcome.status != IBV_WC_SUCCESS)
+        return 0;
+    DeviceEntry &device = m_fabric.state().devices[outcome.source];
+    const Lock lock(m_fabric.state().link);
+    device.link_free_at = std::max(device.link_free_at, m_clock.now()) +
+                          static_cast<uint64_t>(static_cast<double>(outcome.bytes) * m_pace.ns_per_byte);
+    return device.link_free_at + m_pace.latency_ns;
+}
+
+void Engine::deliver(Qp &qp, Delivery &&delivery) {
+    if (!m_pace.timed()) {
+        hand_over(delivery);
+        return;
+    }
+    // Completions of one queue pair stay in order whatever link each used.
+    delivery.when = qp.last_delivery = std::max(qp.last_delivery, delivery.when);
+    const auto later = std::find_if(m_deliveries.begin(), m_deliveries.end(),
+                                    [&](const Delivery &other) { return other.when > delivery.when; });
+    m_deliveries.insert(later, std::move(delivery));
+}
+
+void Engine::hand_over(const Delivery &delivery) {
+    const auto tell = [&] {
+        for (const Notice &notice : delivery.notices)
+            complete(m_fabric, notice.cq, notice.completion);
+    };
+    if (delivery.broken == 0) {
+        tell();
+        return;
+    }
+    const QpEntry *peer = m_fabric.state().qps.find(delivery.broken);
+    const uint32_t context = peer ? peer->context : 0;
+    break_queue_pair(m_fabric, delivery.broken, tell);
+    if (delivery.event >= 0)
+        raise(m_fabric, context, {static_cast<uint32_t>(delivery.event), delivery.broken});
+}
+
+bool Engine::deliver_due(uint64_t now, uint64_t &deadline) {
+    if (!m_pace.timed())
+        return false;
+    bool any = false;
+    for (; !m_deliveries.empty() && m_deliveries.front().when <= now; any = true) {
+        hand_over(m_deliveries.front());
+        m_deliveries.pop_front();
+    }
+    if (!m_deliveries.empty())
+        deadline = std::min(deadline, m_deliveries.front().when);
+    return any;
+}
+
+} // namespace softhca

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "events.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace softhca {
+namespace {
+
+/// One record; a pipe takes so few bytes whole or not at all.
+void put(const std::string &path, const void *record, size_t bytes) {
+    const File fifo(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (fifo)
+        (void)!write(fifo.get(), record, bytes); // full means that thousands wait to be read
+}
+
+} // namespace
+
+int make_fifo(const std::string &path) {
+    unlink(path.c_str());
+    if (mkfifo(path.c_str(), 0600) != 0)
+        return -1;
+    return open(path.c_str(), O_RDWR | O_CLOEXEC);
+}
+
+void raise(Fabric &fabric, uint32_t id, const AsyncRecord &record) {
+    if (fabric.state().contexts.find(id))
+        put(fabric.context_fifo(id), &record, sizeof record);
+}
+
+void raise_on_device(Fabric &fabric, unsigned device, const AsyncRecord &record) {
+    for (const ContextEntry &context : fabric.state().contexts.entries) {
+        const uint32_t id = context.id.load();
+        if (id != 0 && context.device == device)
+            raise(fabric, id, record);
+    }
+}
+
+void notify_channel(Fabric &fabric, uint32_t id, uint32_t cq) {
+    if (fabric.state().channels.find(id))
+        put(fabric.channel_fifo(id), &cq, sizeof cq);
+}
+
+} // namespace softhca

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shared file of a fabric as this process sees it: places in tables, queue memory, who is alive, and what the dead
+// left behind.
+#pragma once
+
+#include "gaudi/store.h"
+#include "state.h"
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+namespace softhca {
+
+using softgaudi::File;
+
+class Fabric {
+public:
+    /// Null, with errno, when the file cannot be set up.
+    static std::unique_ptr<Fabric> open(const std::string &dir);
+
+    State &state() const { return *m_state; }
+    const std::string &dir() const { return m_dir; }
+
+    /// Takes a place for this process; false when there is none.
+    bool enter();
+    uint32_t self() const { return m_self; } // index in the table of processes
+    ProcessEntry &process() const { return m_state->processes.entries[m_self]; }
+
+    /// Takes a place in `table`; `fill` sets everything up and may refuse with an errno. The entry, or null with errno.
+    template <class T, size_t N, unsigned Bits, class Fill>
+    T *take(Table<T, N, Bits> &table, Fill fill) {
+        const Lock lock(m_state->tables);
+        T *entry = free_place(table);
+        if (!entry && reclaim())
+            entry = free_place(table);
+        if (!entry) {
+            errno = ENOMEM;
+            return nullptr;
+        }
+        if (!entry->mutex_made) {
+            entry->mutex.init();
+            entry->mutex_made = true;
+        }
+        entry->process = m_self;
+        const auto index = static_cast<uint32_t>(entry - table.entries.data());
+        entry->uses = entry->uses % table.kMaxUses + 1;
+        const uint32_t id = entry->uses << table.kIndexBits | index;
+        if (const int error = fill(*entry, id)) {
+            errno = error;
+            return nullptr;
+        }
+        entry->id.store(id, std::memory_order_seq_cst);
+        return entry;
+    }
+
+    /// Memory for a queue, zeroed; the lock of the tables must be held (as in `fill` above).
+    bool allocate(size_t bytes, Extent &extent);
+    void release(Extent &extent);
+    unsigned char *memory(const Extent &extent) const;
+
+    // ---- objects that end; the tables must not be locked
+    void drop(ContextEntry &entry);
+    void drop(ChannelEntry &entry);
+    void drop(CqEntry &entry);
+    void drop(SrqEntry &entry);
+    void drop(QpEntry &entry);
+    void drop(MrEntry &entry);
+
+    std::string context_fifo(uint32_t id) const;
+    std::string channel_fifo(uint32_t id) const;
+
+    /// Whether the process at this place still runs, and still runs the program that took it.
+    bool alive(uint32_t process) const;
+    /// In a child of fork: the place is its parent's alone.
+    void leave() { m_place = File(); }
+
+private:
+    Fabric(std::string dir, State *state, File file) : m_dir(std::move(dir)), m_state(state), m_file(std::move(file)) {}
+
+    template <class T, size_t N, unsigned Bits>
+    T *free_place(Table<T, N, Bits> &table) {
+        for (size_t i = 0; i < N; ++i) {
+            const size_t at = (table.next + i) % N;
+            if (table.entries[at].id.load(std::memory_order_acquire) == 0) {
+                table.next = static_cast<uint32_t>((at + 1) % N);
+                return &table.entries[at];
+            }
+        }
+        return nullptr;
+    }
+    /// Frees what processes left that are gone; true when there was any. The tables must be locked.
+    bool reclaim();
+    void empty(ContextEntry &entry);
+    void empty(ChannelEntry &entry);
+    void empty(CqEntry &entry);
+    void empty(SrqEntry &entry);
+    void empty(QpEntry &entry);
+    void empty(MrEntry &entry);
+    void await_untouched(uint32_t key);
+
+    std::string m_dir;
+    State *m_state;
+    File m_file;
+    File m_place; // holds a lock for as long as this program runs
+    uint32_t m_self = 0;
+};
+
+} // namespace softhca

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hca.h"
+
+#include "events.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+namespace softhca {
+namespace {
+
+struct Instance {
+    std::mutex mutex;
+    std::atomic<Hca *> hca{nullptr};
+    bool refused = false;
+};
+
+Instance &instance() {
+    static auto *only = new Instance; // no destructor may run before the last caller
+    return *only;
+}
+
+/// A child of fork has none of the threads and must not complete its parent's work: it starts with HCAs of its own.
+void after_fork() {
+    if (const Hca *parents = instance().hca.load())
+        parents->fabric().leave();
+    auto *fresh = new (&instance()) Instance;
+    (void)fresh;
+}
+
+void say(std::string_view sentence) {
+    std::fprintf(stderr, "softhca: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
+}
+
+} // namespace
+
+const char *bus_id(unsigned device) {
+    static constexpr std::array<const char *, kMaxDevices> names = {"0000:1c:00.0", "0000:9d:00.0", "0000:36:00.0",
+                                                                    "0000:b6:00.0"};
+    return names[device];
+}
+
+Hca *Hca::get() {
+    Instance &only = instance();
+    if (Hca *known = only.hca.load(std::memory_order_acquire))
+        return known;
+    const std::lock_guard guard(only.mutex);
+    if (Hca *known = only.hca.load(std::memory_order_acquire); known || only.refused)
+        return known;
+    static std::once_flag hooked;
+    std::call_once(hooked, [] { pthread_atfork(nullptr, nullptr, after_fork); });
+    auto config = read_config();
+    if (!config) {
+        say(config.error());
+        only.refused = true;
+        return nullptr;
+    }
+    std::unique_ptr<Hca> hca(new Hca(std::move(*config)));
+    if (!hca->set_up()) {
+        only.refused = true;
+        return nullptr;
+    }
+    only.hca.store(hca.get(), std::memory_order_release);
+    return hca.release();
+}
+
+bool Hca::current(const Hca *hca) { return hca && instance().hca.load(std::memory_order_acquire) == hca; }
+
+Hca::Hca(Config config) : m_config(std::move(config)) {
+    for (size_t i = 0; i < m_config.faults.size(); ++i)
+        m_fault_counts.push_back(std::make_unique<std::atomic<uint64_t>>(0));
+}
+
+bool Hca::set_up() {
+    m_fabric = Fabric::open(m_config.dir);
+    if (!m_fabric) {
+        say(fmt::format("cannot set up {}/fabric: {}", m_config.dir, std::strerror(errno)));
+        return false;
+    }
+    if (!m_fabric->enter()) {
+        say(fmt::format("too many processes share {}", m_config.dir));
+        return false;
+    }
+    // Engines of other processes reach this one's memory as a NIC would, without its help.
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    if (!make_clock())
+        return false;
+    m_engine = std::make_unique<Engine>(*m_fabric, m_config, *m_clock);
+    name_devices();
+    return true;
+}
+
+/// Virtual time is the software Gaudi's, so that its copies and our transfers are on one clock.
+bool Hca::make_clock() {
+    using softgaudi::ClockState;
+    ClockState *state = nullptr;
+    if (m_config.pace.mode == Pace::Mode::virtual_clock) {
+        mkdir(m_config.clock_dir.c_str(), 0700);
+        const std::string path = fmt::format("{}/clock", m_config.clock_dir);
+        state = static_cast<ClockState *>(softgaudi::map_shared(path, sizeof(ClockState), [](void *memory) {
+            auto *fresh = static_cast<ClockState *>(memory);
+            fresh->mutex.init();
+            fresh->now.store(ClockState::kBegin);
+            fresh->magic.store(ClockState::kMagic);
+        }));
+        if (!state) {
+            say(fmt::format("cannot map {}: {}", path, std::strerror(errno)));
+            return false;
+        }
+    }
+    m_clock = std::make_unique<softgaudi::Clock>(state);
+    return true;
+}
+
+void Hca::name_devices() {
+    const auto copy = [](auto &to, const std::string &from) { std::memcpy(to, from.data(), from.size()); };
+    for (unsigned i = 0; i < m_config.devices; ++i) {
+        Device &device = m_devices[i];
+        device.index = i;
+        device.verbs.node_type = IBV_NODE_CA;
+        device.verbs.transport_type = IBV_TRANSPORT_IB;
+        copy(device.verbs.name, fmt::format("softhca{}", i));
+        copy(device.verbs.dev_name, fmt::format("uverbs_softhca{}", i));
+        copy(device.verbs.dev_path, fmt::format("/sys/class/infiniband_verbs/uverbs_softhca{}", i));
+        // The parent of the parent is the PCI device: that is how UCX learns the address, and so the distances.
+        copy(device.verbs.ibdev_path, fmt::format("/sys/bus/pci/devices/{}/infiniband/softhca{}", bus_id(i), i));
+    }
+}
+
+Hca::Fault Hca::fault(Function function, unsigned device) {
+    Fault fault;
+    using Action = FaultRule::Action;
+    for (size_t i = 0; i < m_config.faults.size(); ++i) {
+        const FaultRule &rule = m_config.faults[i];
+        if (rule.function != kFunctions[function.index] || (rule.device && *rule.device != device))
+            continue;
+        const uint64_t nth = m_fault_counts[i]->fetch_add(1, std::memory_order_relaxed) + 1;
+        if (nth < rule.first || (nth > rule.first && !rule.onwards))
+            continue;
+        DeviceEntry &entry = state().devices[device];
+        switch (rule.action) {
+        case Action::fail:
+            fault.error = rule.error;
+            break;
+        case Action::limit:
+            fault.error = entry.regions.load() >= rule.limit ? ENOMEM : fault.error;
+            break;
+        case Action::qp_error:
+            fault.qp_error = true;
+            break;
+        case Action::link_down:
+            if (entry.down.exchange(1) == 0)
+                raise_on_device(*m_fabric, device, {IBV_EVENT_PORT_ERR, 1});
+            break;
+        case Action::link_up:
+            if (entry.down.exchange(0) != 0)
+                raise_on_device(*m_fabric, device, {IBV_EVENT_PORT_ACTIVE, 1});
+            break;
+        case Action::device_fatal:
+            raise_on_device(*m_fabric, device, {IBV_EVENT_DEVICE_FATAL, 0});
+            fault.error = EIO;
+            break;
+        }
+    }
+    return fault;
+}
+
+void Hca::add(Cq &cq) {
+    const std::lock_guard guard(m_mutex);
+    m_cqs[cq.id] = &cq;
+}
+
+void Hca::add(Qp &qp) {
+    const std::lock_guard guard(m_mutex);
+    m_qps[qp.id] = &qp;
+}
+
+void Hca::add(Srq &srq) {
+    const std::lock_guard guard(m_mutex);
+    m_srqs[srq.id] = &srq;
+}
+
+void Hca::remove(Cq &cq) {
+    const std::lock_guard guard(m_mutex);
+    m_cqs.erase(cq.id);
+}
+
+void Hca::remove(Qp &qp) {
+    const std::lock_guard guard(m_mutex);
+    m_qps.erase(qp.id);
+}
+
+void Hca::remove(Srq &srq) {
+    const std::lock_guard guard(m_mutex);
+    m_srqs.erase(srq.id);
+}
+
+Cq *Hca::find_cq(uint32_t id) {
+    const std::lock_guard guard(m_mutex);
+    const auto known = m_cqs.find(id);
+    return known == m_cqs.end() ? nullptr : known->second;
+}
+
+Qp *Hca::find_qp(uint32_t id) {
+    const std::lock_guard guard(m_mutex);
+    const auto known = m_qps.find(id);
+    return known == m_qps.end() ? nullptr : known->second;
+}
+
+Srq *Hca::find_srq(uint32_t id) {
+    const std::lock_guard guard(m_mutex);
+    const auto known = m_srqs.find(id);
+    return known == m_srqs.end() ? nullptr : known->second;
+}
+
+} // namespace softhca

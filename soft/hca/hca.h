@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The HCAs as this process sees them: configuration, devices, engine, and which object an event is about. Made at the
+// first call and never torn down, because programs call into the library from their last destructors.
+#pragma once
+
+#include "config.h"
+#include "engine.h"
+#include "functions.h"
+#include "objects.h"
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace softhca {
+
+class Hca {
+public:
+    /// Null when the environment is wrong, which has been said on stderr once.
+    static Hca *get();
+    /// The one that objects of this process belong to: null in a child of fork for what it inherited.
+    static bool current(const Hca *hca);
+
+    const Config &config() const { return m_config; }
+    Fabric &fabric() const { return *m_fabric; }
+    State &state() const { return m_fabric->state(); }
+    Engine &engine() { return *m_engine; }
+    softgaudi::Clock &clock() { return *m_clock; }
+    Device &device(unsigned index) { return m_devices[index]; }
+
+    /// What SOFTHCA_FAULTS wants of this call.
+    struct Fault {
+        int error = 0;
+        bool qp_error = false;
+    };
+    Fault fault(Function function, unsigned device);
+
+    // ---- by the ids that events carry
+    void add(Cq &cq);
+    void add(Qp &qp);
+    void add(Srq &srq);
+    void remove(Cq &cq);
+    void remove(Qp &qp);
+    void remove(Srq &srq);
+    Cq *find_cq(uint32_t id);
+    Qp *find_qp(uint32_t id);
+    Srq *find_srq(uint32_t id);
+
+private:
+    explicit Hca(Config config);
+    bool set_up();
+    bool make_clock();
+    void name_devices();
+
+    Config m_config;
+    std::unique_ptr<Fabric> m_fabric;
+    std::unique_ptr<softgaudi::Clock> m_clock;
+    std::unique_ptr<Engine> m_engine;
+    std::array<Device, kMaxDevices> m_devices{};
+    std::vector<std::unique_ptr<std::atomic<uint64_t>>> m_fault_counts; // one per rule
+
+    std::mutex m_mutex; // of the maps
+    std::unordered_map<uint32_t, Cq *> m_cqs;
+    std::unordered_map<uint32_t, Qp *> m_qps;
+    std::unordered_map<uint32_t, Srq *> m_srqs;
+};
+
+/// PCI address of a device; two on each socket of the modelled server.
+const char *bus_id(unsigned device);
+
+} // namespace softhca

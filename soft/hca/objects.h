@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the program gets pointers to: libibverbs' structures, each as the first member of ours. They belong to one
+// process; what other processes need of them is in their entry of the shared tables.
+#pragma once
+
+#include "fabric.h"
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace softhca {
+
+class Hca;
+
+struct Device {
+    ibv_device verbs;
+    std::array<char, 1024> provider; // zero: libraries of real devices look here for their own
+    unsigned index;
+};
+
+struct Context {
+    verbs_context verbs;
+    std::array<char, 1024> provider; // as above
+    Hca *hca;
+    unsigned device;
+    uint32_t id;
+
+    static Context &of(ibv_context *context) { return *reinterpret_cast<Context *>(verbs_get_ctx(context)); }
+};
+
+struct Pd {
+    ibv_pd verbs;
+    uint32_t id;
+    std::atomic<int> users;
+
+    static Pd &of(ibv_pd *pd) { return *reinterpret_cast<Pd *>(pd); }
+};
+
+struct Mr {
+    ibv_mr verbs;
+    MrEntry *entry;
+    File descriptor; // of a dma-buf, for as long as the region lives
+
+    static Mr &of(ibv_mr *mr) { return *reinterpret_cast<Mr *>(mr); }
+};
+
+struct Ah {
+    ibv_ah verbs;
+    ibv_ah_attr attr;
+
+    static Ah &of(ibv_ah *ah) { return *reinterpret_cast<Ah *>(ah); }
+};
+
+struct Channel {
+    ibv_comp_channel verbs;
+    ChannelEntry *entry;
+    uint32_t id;
+
+    static Channel &of(ibv_comp_channel *channel) { return *reinterpret_cast<Channel *>(channel); }
+};
+
+/// Events of an object that were handed out and not yet acknowledged; its destruction waits for them.
+class Unacknowledged {
+public:
+    void delivered() {
+        const std::lock_guard guard(m_mutex);
+        ++m_count;
+    }
+    void acknowledged(unsigned count) {
+        const std::lock_guard guard(m_mutex);
+        m_count -= count;
+        m_changed.notify_all();
+    }
+    void wait() {
+        std::unique_lock guard(m_mutex);
+        m_changed.wait(guard, [this] { return m_count == 0; });
+    }
+
+private:
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    unsigned m_count = 0;
+};
+
+struct Cq {
+    ibv_cq verbs;
+    CqEntry *entry;
+    uint32_t id;
+    std::atomic<int> users;
+    Unacknowledged completion_events, async_events;
+
+    static Cq &of(ibv_cq *cq) { return *reinterpret_cast<Cq *>(cq); }
+};
+
+struct Srq {
+    ibv_srq verbs;
+    SrqEntry *entry;
+    uint32_t id;
+    std::atomic<int> users;
+    Unacknowledged async_events;
+
+    static Srq &of(ibv_srq *srq) { return *reinterpret_cast<Srq *>(srq); }
+};
+
+/// One posted send request.
+struct Work {
+    uint64_t wr_id;
+    ibv_wr_opcode opcode;
+    unsigned flags;
+    uint32_t imm_data;
+    uint64_t remote_address, compare_add, swap;
+    uint32_t rkey;
+    uint32_t lid, qp_num, qkey; // of a datagram
+    bool global;
+    uint32_t sges;
+    std::array<Sge, kMaxSge> sge;
+    std::vector<unsigned char> inline_data;
+};
+
+struct Qp {
+    ibv_qp verbs;
+    QpEntry *entry;
+    uint32_t id; // and number
+    ibv_qp_attr attr;
+    ibv_qp_init_attr init;
+    Unacknowledged async_events;
+
+    std::mutex mutex; // of what follows
+    std::deque<Work> work;
+    bool listed; // the engine knows that there is work
+
+    uint64_t not_before; // from here on the engine's own
+    uint32_t rnr_tries, tries;
+    uint64_t last_delivery;
+
+    static Qp &of(ibv_qp *qp) { return *reinterpret_cast<Qp *>(qp); }
+};
+
+} // namespace softhca

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One work request carried out, both sides of it: what the initiator's HCA sends and what the responder's makes of it.
+// The responder's process takes no part, so it may be stopped.
+#pragma once
+
+#include "objects.h"
+#include "transfer.h"
+
+namespace softhca {
+
+/// A completion and the queue it goes to.
+struct Notice {
+    uint32_t cq;
+    Completion completion;
+};
+
+struct Outcome {
+    enum class Next {
+        done,      // with `status`
+        not_ready, // the receiver had no buffer: wait `delay_ns`, try again
+        no_answer, // nobody acknowledged: wait for the timeout, try again
+    };
+    Next next = Next::done;
+    ibv_wc_status status = IBV_WC_SUCCESS;
+    uint64_t delay_ns = 0;
+    uint64_t bytes = 0;
+    unsigned source = 0;         // device that put the bytes on the link
+    std::vector<Notice> notices; // for the responder
+    uint32_t broken = 0;         // the responder's queue pair, which goes into the error state with it
+    int event = -1;              // and what it hears about it
+};
+
+class Requester {
+public:
+    explicit Requester(Fabric &fabric) : m_fabric(fabric), m_transfer(fabric) {}
+
+    Outcome perform(const Qp &qp, const Work &work);
+
+private:
+    Outcome reliable(const Qp &qp, const Work &work);
+    Outcome datagram(const Qp &qp, const Work &work);
+    Outcome send(const Qp &qp, const Work &work, const Segments &local, uint32_t peer);
+    Outcome rdma(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
+    Outcome atomic(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
+
+    /// The request's own memory; false when a region or its rights do not allow it.
+    bool gather(const Qp &qp, const Work &work, bool write, Segments &out);
+    /// The memory of a receive.
+    bool scatter(const Receive &receive, uint32_t device, uint32_t pd, Segments &out);
+    bool may(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length, uint32_t access);
+    bool link_up(uint32_t device) const;
+
+    struct Taken {
+        enum class State { yes, none, gone } state = State::gone;
+        Receive receive{};
+        uint32_t recv_cq = 0;
+        uint32_t device = 0, pd = 0, process = 0;
+        uint64_t rnr_ns = 0;
+    };
+    /// Takes a receive of queue pair `id`, or of its shared queue.
+    Taken take_receive(uint32_t id);
+
+    Fabric &m_fabric;
+    Transfer m_transfer;
+};
+
+/// Nanoseconds of the 5-bit codes of the IB specification.
+uint64_t rnr_timer_ns(uint32_t code);
+uint64_t ack_timeout_ns(uint32_t code);
+
+// ---- the addresses of a device's only port
+inline uint16_t lid_of(unsigned device) { return static_cast<uint16_t>(0x10 + device); }
+uint64_t guid(unsigned device);
+ibv_gid gid_of(unsigned device);
+
+} // namespace softhca

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all processes of one fabric share: a file that each of them maps. Nothing here holds a pointer, and nothing breaks
+// when one of them dies at any instruction. An object is known by its id, which is never used a second time soon: the
+// low bits are its place in the table, the others count how often the place was used.
+#pragma once
+
+#include "gaudi/shared.h"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace softhca {
+
+using softgaudi::Event;
+using softgaudi::kForever;
+using softgaudi::monotonic_ns;
+using softgaudi::RobustMutex;
+
+inline constexpr unsigned kMaxDevices = 4;
+inline constexpr uint32_t kMaxSge = 16;
+inline constexpr uint32_t kMaxInline = 1024;
+inline constexpr uint32_t kMaxQueue = 16384; // work requests or completions in one queue
+inline constexpr uint32_t kMaxMessage = 1u << 30;
+inline constexpr uint32_t kMtu = 4096;
+inline constexpr uint32_t kClosing = UINT32_MAX; // id of a place that is neither in use nor free
+
+/// What every entry of a table begins with.
+struct Entry {
+    std::atomic<uint32_t> id; // 0 is a free place; written last when it is taken, first when it is given up
+    uint32_t uses;
+    uint32_t process; // index of the owner
+    bool mutex_made;
+    RobustMutex mutex;
+};
+
+template <class T, size_t N, unsigned Bits>
+struct Table {
+    static_assert(std::has_single_bit(N));
+    static constexpr uint32_t kIndexBits = std::countr_zero(N);
+    static constexpr uint32_t kMaxUses = (1u << (Bits - kIndexBits)) - 1;
+
+    std::array<T, N> entries;
+    uint32_t next; // where to look for a free place
+
+    static uint32_t index(uint32_t id) { return id & (N - 1); }
+    /// Null when that object is gone. It may go at any moment unless its lock is held.
+    T *find(uint32_t id) {
+        T &entry = entries[index(id)];
+        return id != 0 && entry.id.load(std::memory_order_acquire) == id ? &entry : nullptr;
+    }
+};
+
+/// Part of the shared queue memory.
+struct Extent {
+    uint32_t first; // in units
+    uint32_t count; // 0 is none
+};
+
+struct ProcessEntry : Entry {
+    std::atomic<int32_t> pid;
+    Event wake; // for its engine
+    /// Memory regions its engine is moving bytes of, id or 0: deregistration waits for them.
+    std::array<std::atomic<uint32_t>, 2> touching;
+};
+
+/// A context (an open device), with the FIFO of its asynchronous events.
+struct ContextEntry : Entry {
+    uint32_t device;
+};
+
+/// A completion channel: a FIFO.
+struct ChannelEntry : Entry {};
+
+struct Completion {
+    uint64_t wr_id;
+    uint32_t status, opcode, byte_len, imm_data, qp_num, src_qp, wc_flags, vendor_err;
+    uint16_t slid;
+    uint8_t sl, solicited;
+};
+
+enum class Armed : uint32_t { no, solicited, any };
+
+struct CqEntry : Entry {
+    uint32_t context, channel, capacity;
+    Extent extent;
+    std::atomic<uint32_t> head, tail; // count for ever
+    std::atomic<Armed> armed;
+    bool overrun;
+};
+
+struct Sge {
+    uint64_t address;
+    uint32_t length, lkey;
+};
+
+struct Receive {
+    uint64_t wr_id;
+    uint32_t sges;
+    uint32_t unused;
+    std::array<Sge, kMaxSge> sge; // a queue keeps only as many as it was made for
+};
+
+/// A ring of receive requests, guarded by the lock of the entry it belongs to.
+struct ReceiveRing {
+    Extent extent;
+    uint32_t capacity, max_sge;
+    uint32_t head, tail; // count for ever
+};
+
+struct SrqEntry : Entry {
+    uint32_t context, pd;
+    ReceiveRing ring;
+    uint32_t limit; // 0 is not armed
+};
+
+/// What the other side of a queue pair must know; its send queue is its owner's private matter. Values that change are
+/// atomic because RDMA reads them without the lock, which a stopped process may hold.
+struct QpEntry : Entry {
+    uint32_t context, device, pd;
+    uint32_t type; // ibv_qp_type
+    uint32_t send_cq, recv_cq, srq;
+    ReceiveRing ring;
+    std::atomic<uint32_t> state; // ibv_qp_state
+    std::atomic<uint32_t> access;
+    std::atomic<uint32_t> peer_qp;
+    std::atomic<uint32_t> peer_lid;
+    std::atomic<uint32_t> qkey;
+    std::atomic<uint32_t> min_rnr_timer;
+    std::atomic<uint32_t> max_dest_rd_atomic;
+};
+
+/// Bytes that work requests moved, by who asked for it.
+struct Traffic {
+    std::atomic<uint64_t> local_read, local_written, remote_read, remote_written;
+};
+
+enum class Kind : uint32_t { host, dmabuf };
+
+struct MrEntry : Entry {
+    uint32_t device, pd, access;
+    Kind kind;
+    uint64_t iova, length;
+    uint64_t base; // host: address in its process; dma-buf: offset in the file
+    int32_t fd;    // dma-buf: in its process
+    bool kernel;   // a dma-buf of the kernel's, which can only be mapped
+    Traffic traffic;
+};
+
+struct DeviceEntry {
+    std::atomic<uint32_t> down;     // the link, by a fault
+    std::array<Traffic, 2> traffic; // by kind, also of regions that are gone
+    std::atomic<uint64_t> sends, sent_bytes, rnr_naks, retries, errors;
+    std::atomic<uint64_t> registrations, dmabuf_registrations;
+    std::atomic<uint32_t> regions; // live ones
+    uint64_t link_free_at;         // on the model's clock, guarded by State::link
+};
+
+inline constexpr size_t kUnit = 32 * 1024;
+inline constexpr size_t kUnits = 32768; // 1 GiB, sparse
+
+struct State {
+    static constexpr uint32_t kMagic = 0x48434131; // changes with the layout
+
+    std::atomic<uint32_t> magic;
+    RobustMutex tables;  // taken before any other lock: places in tables, queue memory
+    RobustMutex atomics; // makes RDMA atomics so among all queue pairs
+    RobustMutex link;
+    std::atomic<uint32_t> next_pd;
+    std::array<DeviceEntry, kMaxDevices> devices;
+    Table<ProcessEntry, 256, 24> processes;
+    Table<ContextEntry, 1024, 32> contexts;
+    Table<ChannelEntry, 1024, 32> channels;
+    Table<CqEntry, 2048, 32> cqs;
+    Table<SrqEntry, 1024, 32> srqs;
+    Table<QpEntry, 4096, 24> qps;  // ids are queue pair numbers
+    Table<MrEntry, 16384, 31> mrs; // ids are keys
+    std::array<uint64_t, kUnits / 64> units_used;
+};
+
+inline constexpr size_t kQueueMemory = (sizeof(State) + kUnit - 1) / kUnit * kUnit; // where it begins
+inline constexpr size_t kFileBytes = kQueueMemory + kUnits * kUnit;
+
+/// Holds the lock of an entry, of the tables, or of something else that has one.
+class Lock {
+public:
+    explicit Lock(RobustMutex &mutex) : m_mutex(mutex) { (void)m_mutex.lock(); } // every order of stores is sound
+    ~Lock() { m_mutex.unlock(); }
+    Lock(const Lock &) = delete;
+    Lock &operator=(const Lock &) = delete;
+
+private:
+    RobustMutex &m_mutex;
+};
+
+} // namespace softhca

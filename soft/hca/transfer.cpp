@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transfer.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace softhca {
+namespace {
+
+constexpr size_t kPiece = 1 << 20;    // a region is held no longer than one of these takes
+constexpr size_t kBounce = 256 << 10; // stays in the cache
+
+bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes) {
+    const iovec local{mine, bytes};
+    const iovec remote{reinterpret_cast<void *>(address), bytes};
+    return syscall(call, pid, &local, 1, &remote, 1, 0) == static_cast<long>(bytes);
+}
+
+/// A kernel's dma-buf has no read and no write; it can be mapped, if its exporter allows it.
+bool mapped_copy(int fd, uint64_t offset, void *mine, size_t bytes, bool write) {
+    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const uint64_t begin = offset / page * page;
+    const size_t length = bytes + (offset - begin);
+    void *memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
+    if (memory == MAP_FAILED)
+        return false;
+    const auto address = reinterpret_cast<uint64_t>(memory) + (offset - begin);
+    const bool done = vm_copy(write ? SYS_process_vm_writev : SYS_process_vm_readv, getpid(), address, mine, bytes);
+    munmap(memory, length);
+    return done;
+}
+
+bool file_copy(long call, int fd, uint64_t offset, unsigned char *mine, size_t bytes) {
+    while (bytes > 0) {
+        const long moved = syscall(call, fd, mine, bytes, offset);
+        if (moved <= 0)
+            return false;
+        mine += moved;
+        offset += static_cast<uint64_t>(moved);
+        bytes -= static_cast<size_t>(moved);
+    }
+    return true;
+}
+
+} // namespace
+
+uint64_t total(const Segments &segments) {
+    uint64_t bytes = 0;
+    for (const Segment &segment : segments)
+        bytes += segment.length;
+    return bytes;
+}
+
+/// Where a segment's bytes are.
+struct Transfer::Place {
+    int32_t pid = 0;
+    uint64_t address = 0; // in that process
+    int fd = -1;          // or else a file
+    uint64_t offset = 0;
+    bool kernel = false;
+    bool here = false; // `address` is this process's
+};
+
+/// Tells the owner of a region that its bytes are being moved, for as long as this lives.
+class Transfer::Touch {
+public:
+    explicit Touch(std::atomic<uint32_t> &word) : m_word(word) {}
+    ~Touch() { m_word.store(0, std::memory_order_seq_cst); }
+    Touch(const Touch &) = delete;
+    Touch &operator=(const Touch &) = delete;
+    void set(uint32_t key) { m_word.store(key, std::memory_order_seq_cst); }
+
+private:
+    std::atomic<uint32_t> &m_word;
+};
+
+bool Transfer::resolve(const Segment &segment, Place &place, Touch &touch) {
+    if (segment.pointer) {
+        place.pid = getpid();
+        place.address = reinterpret_cast<uint64_t>(segment.pointer);
+        place.here = true;
+        return true;
+    }
+    touch.set(segment.key);
+    const MrEntry *region = m_fabric.state().mrs.find(segment.key);
+    if (!region)
+        return false;
+    const uint64_t inside = segment.address - region->iova;
+    if (region->kind == Kind::dmabuf) {
+        place.fd = m_peers.descriptor(*region, segment.key);
+        place.offset = region->base + inside;
+        place.kernel = region->kernel;
+        return place.fd >= 0;
+    }
+    place.pid = m_fabric.state().processes.entries[region->process].pid.load();
+    place.address = region->base + inside;
+    place.here = region->process == m_fabric.self();
+    return true;
+}
+
+bool Transfer::read(const Place &from, void *out, size_t bytes) {
+    if (from.fd < 0)
+        return vm_copy(SYS_process_vm_readv, from.pid, from.address, out, bytes);
+    if (from.kernel)
+        return mapped_copy(from.fd, from.offset, out, bytes, false);
+    return file_copy(SYS_pread64, from.fd, from.offset, static_cast<unsigned char *>(out), bytes);
+}
+
+bool Transfer::write(const Place &to, const void *data, size_t bytes) {
+    auto *mine = static_cast<unsigned char *>(const_cast<void *>(data));
+    if (to.fd < 0)
+        return vm_copy(SYS_process_vm_writev, to.pid, to.address, mine, bytes);
+    if (to.kernel)
+        return mapped_copy(to.fd, to.offset, mine, bytes, true);
+    return file_copy(SYS_pwrite64, to.fd, to.offset, mine, bytes);
+}
+
+bool Transfer::there(const Place &place, size_t bytes) {
+    m_bounce.resize(kBounce);
+    for (size_t done = 0; done < bytes;) {
+        const size_t part = std::min(bytes - done, kBounce);
+        Place at = place;
+        at.address += done;
+        at.offset += done;
+        if (!read(at, m_bounce.data(), part))
+            return false;
+        done += part;
+    }
+    return true;
+}
+
+Transfer::Fault Transfer::piece(const Segment &from, const Segment &to, size_t bytes) {
+    auto &touching = m_fabric.process().touching;
+    Touch from_touch(touching[0]), to_touch(touching[1]);
+    Place source, target;
+    if (!resolve(from, source, from_touch))
+        return Fault::source;
+    if (!resolve(to, target, to_touch))
+        return Fault::target;
+    if (source.here)
+        return write(target, reinterpret_cast<void *>(source.address), bytes) ? Fault::none
+               : there(source, bytes)                                         ? Fault::target
+                                                                              : Fault::source;
+    if (target.here)
+        return read(source, reinterpret_cast<void *>(target.address), bytes) ? Fault::none
+               : there(source, bytes)                                        ? Fault::target
+                                                                             : Fault::source;
+    m_bounce.resize(kBounce);
+    for (size_t done = 0; done < bytes;) {
+        const size_t part = std::min(bytes - done, kBounce);
+        if (!read(source, m_bounce.data(), part))
+            return Fault::source;
+        if (!write(target, m_bounce.data(), part))
+            return Fault::target;
+        source.address += part;
+        source.offset += part;
+        target.address += part;
+        target.offset += part;
+        done += part;
+    }
+    return Fault::none;
+}
+
+void Transfer::count(uint32_t key, uint64_t bytes, bool local, bool written) {
+    MrEntry *region = m_fabric.state().mrs.find(key);
+    if (!region)
+        return;
+    const auto add = [&](Traffic &traffic) {
+        auto &counter = local ? (written ? traffic.local_written : traffic.local_read)
+                              : (written ? traffic.remote_written : traffic.remote_read);
+        counter.fetch_add(bytes, std::memory_order_relaxed);
+    };
+    add(region->traffic);
+    add(m_fabric.state().devices[region->device].traffic[static_cast<size_t>(region->kind)]);
+}
+
+Transfer::Fault Transfer::move(const Segments &from, const Segments &to, bool from_here) {
+    size_t i = 0, j = 0;
+    uint64_t from_done = 0, to_done = 0;
+    while (i < from.size()) {
+        if (from_done == from[i].length) {
+            ++i;
+            from_done = 0;
+            continue;
+        }
+        if (j < to.size() && to_done == to[j].length) {
+            ++j;
+            to_done = 0;
+            continue;
+        }
+        if (j == to.size())
+            return Fault::target;
+        const auto bytes =
+            static_cast<size_t>(std::min<uint64_t>({from[i].length - from_done, to[j].length - to_done, kPiece}));
+        const auto at = [bytes](const Segment &segment, uint64_t done) {
+            return Segment{segment.key, segment.address + done, bytes,
+                           segment.pointer ? segment.pointer + done : nullptr};
+        };
+        if (const Fault fault = piece(at(from[i], from_done), at(to[j], to_done), bytes); fault != Fault::none)
+            return fault;
+        if (!from[i].pointer)
+            count(from[i].key, bytes, from_here, false);
+        if (!to[j].pointer)
+            count(to[j].key, bytes, !from_here, true);
+        from_done += bytes;
+        to_done += bytes;
+    }
+    return Fault::none;
+}
+
+} // namespace softhca

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Gaudi to Gaudi through UCX's own ib module, on the software HCA: every byte arrives, and the counters of the cards and
+// of the HCAs say how many of them went through host memory.
+#include "conversation.h"
+
+#include <nlohmann/json.hpp>
+
+#include <stdlib.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+using namespace e2e;
+
+namespace {
+
+constexpr std::size_t kLargest = 64 << 20;
+
+/// UCX itself emulates reads of 64 bytes and less with messages.
+std::vector<std::size_t> sizes(Operation operation) {
+    const std::size_t smallest = operation == Operation::get ? 65 : 8;
+    return {smallest, 1000, 65536, (1 << 20) + 3, 8 << 20, kLargest};
+}
+
+/// What a program prints.
+nlohmann::json report(const char *program) {
+    FILE *pipe = popen((std::string(program) + " --json").c_str(), "r");
+    std::string text;
+    std::array<char, 4096> part{};
+    for (std::size_t got = 0; pipe && (got = fread(part.data(), 1, part.size(), pipe)) > 0;)
+        text.append(part.data(), got);
+    if (!pipe || pclose(pipe) != 0)
+        throw Failure(std::string(program) + " failed");
+    return nlohmann::json::parse(text);
+}
+
+/// Bytes so far.
+struct Moved {
+    std::uint64_t staged = 0;  // between cards and host memory, by the cards' own engines
+    std::uint64_t direct = 0;  // out of card memory and into it, by the HCAs
+    std::uint64_t through = 0; // out of host memory and into it, by the HCAs
+
+    static Moved now() {
+        Moved moved;
+        const nlohmann::json gaudi = report(SOFTGAUDI_STAT), hca = report(SOFTHCA_STAT);
+        for (const auto &card : gaudi["cards"])
+            moved.staged += card["up_bytes"].get<std::uint64_t>() + card["down_bytes"].get<std::uint64_t>();
+        for (const auto &device : hca["devices"]) {
+            for (const char *counter : {"local_read", "local_written", "remote_read", "remote_written"}) {
+                moved.direct += device["dmabuf"][counter].get<std::uint64_t>();
+                moved.through += device["host"][counter].get<std::uint64_t>();
+            }
+        }
+        return moved;
+    }
+    Moved operator-(const Moved &before) const {
+        return {staged - before.staged, direct - before.direct, through - before.through};
+    }
+};
+
+class ZeroCopy : public ::testing::TestWithParam<Operation> {
+protected:
+    ZeroCopy() {
+        char name[] = "/dev/shm/softhca-test-XXXXXX";
+        m_dir = mkdtemp(name);
+        set("SOFTHCA_DIR", m_dir.c_str());
+        set("UCX_TLS", "rc_v,gaudi_cpy");
+        set("UCX_RNDV_THRESH", "0"); // small messages too: by default they are copied, which is faster
+        set("UCX_ZCOPY_THRESH", "0");
+    }
+    ~ZeroCopy() override {
+        std::error_code ignored;
+        std::filesystem::remove_all(m_dir, ignored);
+    }
+    static void set(const char *variable, const char *value) { setenv(variable, value, 1); }
+
+    /// Transfers at each size; what each of them moved.
+    static std::vector<Moved> transfers(Operation operation) {
+        std::vector<Moved> all;
+        run_pair([&](Side &side, bool first) {
+            Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
+            for (const std::size_t size : sizes(operation)) {
+                std::vector<Moved> looks;
+                exchange(side, first, operation, memory, size, true, [&] { looks.push_back(Moved::now()); });
+                if (first)
+                    all.push_back(looks.at(1) - looks.at(0));
+            }
+        });
+        return all;
+    }
+
+private:
+    std::string m_dir;
+};
+
+TEST_P(ZeroCopy, stages_nothing) {
+    const std::vector<Moved> moved = transfers(GetParam());
+    const std::vector<std::size_t> size = sizes(GetParam());
+    ASSERT_EQ(moved.size(), size.size());
+    for (std::size_t i = 0; i < size.size(); ++i) {
+        EXPECT_EQ(moved[i].staged, 0u) << size[i];
+        EXPECT_EQ(moved[i].direct, 2 * size[i]) << size[i]; // read from one card, written to the other
+        EXPECT_LT(moved[i].through, 4096u) << size[i];      // only what the protocol itself says
+    }
+}
+
+TEST_P(ZeroCopy, stages_everything_where_the_hca_may_not_reach_cards) {
+    set("UCX_IB_GPU_DIRECT_RDMA", "n");
+    const std::vector<Moved> moved = transfers(GetParam());
+    const std::vector<std::size_t> size = sizes(GetParam());
+    ASSERT_EQ(moved.size(), size.size());
+    for (std::size_t i = 0; i < size.size(); ++i) {
+        EXPECT_GE(moved[i].staged, 2 * size[i]) << size[i]; // up on one side, down on the other
+        EXPECT_EQ(moved[i].direct, 0u) << size[i];
+    }
+}
+
+TEST_P(ZeroCopy, stages_everything_where_the_kernel_knows_no_dma_bufs) {
+    set("SOFTHCA_FAULTS", "reg_dmabuf_mr=ENOTSUPP");
+    const std::vector<Moved> moved = transfers(GetParam());
+    const std::vector<std::size_t> size = sizes(GetParam());
+    ASSERT_EQ(moved.size(), size.size());
+    for (std::size_t i = 0; i < size.size(); ++i) {
+        EXPECT_GE(moved[i].staged, 2 * size[i]) << size[i];
+        EXPECT_EQ(moved[i].direct, 0u) << size[i];
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy,
+                         ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get),
+                         [](const auto &param) { return std::string(name(param.param)); });
+
+} // namespace

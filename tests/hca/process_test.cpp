@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Several processes and one fabric: transfers between them, while one is stopped, and after one has died. Children are
+// started before this process has threads, which is what fork and the sanitizers can both live with.
+#include "hca.h"
+
+#include <algorithm>
+#include <csignal>
+#include <sched.h>
+
+using namespace hca;
+using soft::Card;
+using soft::kPage;
+using soft::kUp;
+using soft::Packets;
+
+namespace {
+
+constexpr size_t kSize = (3 << 20) + 17;
+
+class Processes : public HcaTest {};
+
+int verdict() {
+    std::fflush(stdout);
+    return ::testing::Test::HasFailure() ? 1 : 0;
+}
+
+/// Connects with whoever is at the other end of the socket; `mr` is what it may access.
+Peer meet(int socket, Node &node, ibv_qp *qp, const ibv_mr *mr, const Link &link = {}) {
+    give(socket, {qp->qp_num, node.lid(), reinterpret_cast<uint64_t>(mr->addr), mr->rkey});
+    const Peer peer = take(socket);
+    connect(qp, peer, link);
+    tell(socket);
+    EXPECT_NE(hear(socket), 0); // it is connected too
+    return peer;
+}
+
+/// A process with memory that others access. It does nothing until it is told to end.
+int passive(int socket) {
+    Node node(1);
+    std::vector<unsigned char> data = pattern(kSize, 3);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    EXPECT_EQ(to_init(qp), 0);
+    for (uint64_t i = 0; i < 8; ++i)
+        EXPECT_EQ(receive(qp, mr, i, 4096, i * 4096), 0);
+    give(socket, {qp->qp_num, node.lid(), reinterpret_cast<uint64_t>(mr->addr), mr->rkey});
+    const Peer peer = take(socket);
+    EXPECT_EQ(to_rtr(qp, peer), 0);
+    EXPECT_EQ(to_rts(qp), 0);
+    tell(socket);
+    EXPECT_NE(hear(socket), 0); // the other side is connected
+    hear(socket);
+    return verdict();
+}
+
+void wait_stopped(pid_t pid) {
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+    ASSERT_TRUE(WIFSTOPPED(status));
+}
+
+TEST_F(Processes, each_writes_into_the_other) {
+    const auto side = [](int socket, unsigned seed) {
+        Node node(seed % 2 == 0 ? 0 : 1);
+        std::vector<unsigned char> mine = pattern(kSize, seed), theirs(kSize);
+        const ibv_mr *from = node.reg(mine), *to = node.reg(theirs);
+        ibv_qp *qp = node.queue_pair();
+        const Peer peer = meet(socket, node, qp, to);
+        Request write(IBV_WR_RDMA_WRITE);
+        EXPECT_EQ(status_of(qp, write.all(from).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+        tell(socket);
+        EXPECT_NE(hear(socket), 0);
+        EXPECT_EQ(theirs, pattern(kSize, 1 - seed));
+        Request read(IBV_WR_RDMA_READ);
+        EXPECT_EQ(status_of(qp, read.all(from).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+        EXPECT_EQ(mine, pattern(kSize, seed)); // what it had written there
+        tell(socket);
+        hear(socket);
+    };
+    Child child([&](int socket) {
+        side(socket, 1);
+        return verdict();
+    });
+    side(child.socket(), 0);
+    EXPECT_EQ(child.join(), 0);
+}
+
+TEST_F(Processes, messages_wake_a_process_that_sleeps) {
+    Child child([](int socket) {
+        Node first(1); // only to have other ids than the parent
+        ibv_comp_channel *channel = ibv_create_comp_channel(first.context);
+        {
+            Node node(1, 64, channel);
+            std::vector<unsigned char> data(100);
+            const ibv_mr *mr = node.reg(data);
+            ibv_qp *qp = node.queue_pair();
+            EXPECT_EQ(to_init(qp), 0);
+            EXPECT_EQ(receive(qp, mr, 1), 0);
+            EXPECT_EQ(ibv_req_notify_cq(node.recv_cq, 0), 0);
+            give(socket, {qp->qp_num, node.lid(), 0, 0});
+            EXPECT_EQ(to_rtr(qp, take(socket)), 0);
+            tell(socket);
+            ibv_cq *which = nullptr;
+            void *context = nullptr;
+            EXPECT_EQ(ibv_get_cq_event(channel, &which, &context), 0); // sleeps here
+            EXPECT_EQ(which, node.recv_cq);
+            ibv_ack_cq_events(which, 1);
+            EXPECT_EQ(wait(node.recv_cq).byte_len, 100u);
+            EXPECT_EQ(data, pattern(100));
+        }
+        EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+        return verdict();
+    });
+    Node node;
+    std::vector<unsigned char> data = pattern(100);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    give(child.socket(), {qp->qp_num, node.lid(), 0, 0});
+    connect(qp, take(child.socket()));
+    ASSERT_NE(hear(child.socket()), 0);
+    Request send(IBV_WR_SEND);
+    EXPECT_EQ(status_of(qp, send.all(mr)), IBV_WC_SUCCESS);
+    EXPECT_EQ(child.join(), 0);
+}
+
+TEST_F(Processes, a_stopped_process_is_read_and_written_and_sent_to) {
+    Child child(passive);
+    Node node;
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    const Peer peer = meet(child.socket(), node, qp, mr);
+    ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
+    wait_stopped(child.pid());
+
+    Request read(IBV_WR_RDMA_READ);
+    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+    EXPECT_EQ(data, pattern(kSize, 3));
+    std::ranges::copy(pattern(kSize, 8), data.begin());
+    Request write(IBV_WR_RDMA_WRITE);
+    EXPECT_EQ(status_of(qp, write.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+    Request send(IBV_WR_SEND);
+    EXPECT_EQ(status_of(qp, send.piece(data.data(), 4096, mr->lkey)), IBV_WC_SUCCESS);
+    Request again(IBV_WR_RDMA_READ);
+    std::fill(data.begin(), data.end(), 0);
+    EXPECT_EQ(status_of(qp, again.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+    EXPECT_EQ(data, pattern(kSize, 8));
+
+    ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
+    tell(child.socket());
+    EXPECT_EQ(child.join(), 0);
+}
+
+TEST_F(Processes, card_memory_of_a_stopped_process_is_read) {
+    Child child([](int socket) {
+        Card card;
+        const uint64_t block = card.memory();
+        const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, block, kPage, 0, O_RDWR | O_CLOEXEC);
+        std::vector<unsigned char> data = pattern(kSize, 5);
+        card.run(soft::kDown, Packets().copy(card.map(data), block + 64, static_cast<uint32_t>(kSize)));
+        Node node(1);
+        ibv_mr *mr = ibv_reg_dmabuf_mr(node.pd, 0, kPage, block, fd, kAll);
+        EXPECT_NE(mr, nullptr);
+        close(fd);
+        node.adopt(mr);
+        ibv_qp *qp = node.queue_pair();
+        meet(socket, node, qp, mr);
+        hear(socket);
+        return verdict();
+    });
+    Node node;
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    const Peer peer = meet(child.socket(), node, qp, mr);
+    ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
+    wait_stopped(child.pid());
+    Request read(IBV_WR_RDMA_READ);
+    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address + 64, peer.rkey)), IBV_WC_SUCCESS);
+    EXPECT_EQ(data, pattern(kSize, 5));
+    ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
+    tell(child.socket());
+    EXPECT_EQ(child.join(), 0);
+}
+
+TEST_F(Processes, a_reader_does_not_keep_the_exporters_memory_busy_after_deregistration) {
+    Child child([](int socket) {
+        Card card;
+        const uint64_t block = card.memory();
+        const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, block, kPage, 0, O_RDWR | O_CLOEXEC);
+        Node node(1);
+        ibv_mr *mr = ibv_reg_dmabuf_mr(node.pd, 0, kPage, block, fd, kAll);
+        close(fd);
+        ibv_qp *qp = node.queue_pair();
+        meet(socket, node, qp, mr);
+        hear(socket);
+        EXPECT_NE(hlthunk_memory_unmap(card.fd, block), 0);
+        EXPECT_EQ(ibv_dereg_mr(mr), 0);
+        EXPECT_EQ(hlthunk_memory_unmap(card.fd, block), 0);
+        return verdict();
+    });
+    Node node;
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    const Peer peer = meet(child.socket(), node, qp, mr);
+    Request read(IBV_WR_RDMA_READ);
+    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+    tell(child.socket());
+    EXPECT_EQ(child.join(), 0);
+}
+
+// ---- death
+
+TEST_F(Processes, death_of_the_peer_ends_the_work_as_a_nic_would) {
+    Child child(passive);
+    Node node;
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    const Peer peer = meet(child.socket(), node, qp, mr);
+    ASSERT_EQ(receive(qp, mr, 77), 0);
+    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
+    EXPECT_EQ(child.join(), 128 + SIGKILL);
+    std::vector<Request> requests;
+    requests.emplace_back(IBV_WR_RDMA_READ, 1u).all(mr).remote(peer.address, peer.rkey);
+    requests.emplace_back(IBV_WR_SEND, 2u).piece(data.data(), 10, mr->lkey);
+    for (Request &request : requests)
+        ASSERT_EQ(request.post(qp), 0);
+    const ibv_wc first = wait(node.send_cq), second = wait(node.send_cq);
+    EXPECT_EQ(first.status, IBV_WC_RETRY_EXC_ERR);
+    EXPECT_EQ(first.wr_id, 1u);
+    EXPECT_EQ(second.status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(state(qp), IBV_QPS_ERR);
+    const ibv_wc flushed = wait(node.recv_cq);
+    EXPECT_EQ(flushed.status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(flushed.wr_id, 77u);
+}
+
+TEST_F(Processes, death_ends_a_sender_that_waits_for_a_receive) {
+    Child child([](int socket) {
+        Node node(1);
+        std::vector<unsigned char> data(10);
+        const ibv_mr *mr = node.reg(data);
+        ibv_qp *qp = node.queue_pair();
+        meet(socket, node, qp, mr); // and posts no receive
+        hear(socket);
+        return 0;
+    });
+    Node node;
+    std::vector<unsigned char> data(100);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    meet(child.socket(), node, qp, mr);
+    Request send(IBV_WR_SEND);
+    ASSERT_EQ(send.all(mr).post(qp), 0);
+    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
+    EXPECT_EQ(child.join(), 128 + SIGKILL);
+    EXPECT_EQ(wait(node.send_cq).status, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(Processes, death_in_the_middle_of_traffic_harms_nobody_else) {
+    for (int round = 0; round < 10; ++round) {
+        Child victim([](int socket) {
+            Node node(1);
+            std::vector<unsigned char> data(1 << 16);
+            const ibv_mr *mr = node.reg(data);
+            ibv_qp *qp = node.queue_pair();
+            const Peer peer = meet(socket, node, qp, mr);
+            for (int i = 0; i < 1'000'000; ++i) { // until it is killed
+                Request write(IBV_WR_RDMA_WRITE);
+                status_of(qp, write.all(mr).remote(peer.address, peer.rkey));
+            }
+            return 1;
+        });
+        Child partner([&](int socket) {
+            Node node;
+            std::vector<unsigned char> data(1 << 16);
+            const ibv_mr *mr = node.reg(data);
+            ibv_qp *qp = node.queue_pair();
+            const Peer peer = meet(victim.socket(), node, qp, mr);
+            ibv_wc last{};
+            int alive = 0;
+            while (last.status == IBV_WC_SUCCESS) {
+                Request write(IBV_WR_RDMA_WRITE);
+                EXPECT_EQ(write.all(mr).remote(peer.address, peer.rkey).post(qp), 0);
+                last = wait(node.send_cq);
+                if (++alive == 20)
+                    tell(socket); // there is traffic
+            }
+            EXPECT_EQ(last.status, IBV_WC_RETRY_EXC_ERR);
+            return verdict();
+        });
+        ASSERT_NE(hear(partner.socket()), 0);
+        ASSERT_EQ(kill(victim.pid(), SIGKILL), 0);
+        EXPECT_EQ(victim.join(), 128 + SIGKILL);
+        EXPECT_EQ(partner.join(), 0);
+    }
+    // The fabric still works, and what the dead had is free again.
+    Node node;
+    std::vector<unsigned char> data(100);
+    const ibv_mr *mr = node.reg(data);
+    const Pair pair(node, node);
+    Request write(IBV_WR_RDMA_WRITE);
+    EXPECT_EQ(status_of(pair.here, write.piece(data.data(), 10, mr->lkey).remote(mr, 50)), IBV_WC_SUCCESS);
+}
+
+TEST_F(Processes, what_the_dead_left_is_removed) {
+    Child child([](int socket) {
+        auto *node = new Node;
+        EXPECT_NE(ibv_create_comp_channel(node->context), nullptr);
+        node->queue_pair();
+        tell(socket);
+        hear(socket);
+        return 0;
+    });
+    ASSERT_NE(hear(child.socket()), 0);
+    const auto fifos = [&] {
+        size_t count = 0;
+        for (const auto &entry : std::filesystem::directory_iterator(fabric()))
+            count += entry.is_fifo();
+        return count;
+    };
+    EXPECT_EQ(fifos(), 2u);
+    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
+    EXPECT_EQ(child.join(), 128 + SIGKILL);
+    int count = 0;
+    ibv_free_device_list(ibv_get_device_list(&count));
+    EXPECT_EQ(fifos(), 0u);
+}
+
+// ---- fork, namespaces
+
+TEST_F(Processes, a_child_cannot_use_what_its_parent_opened) {
+    Node node;
+    std::vector<unsigned char> data(100);
+    ibv_mr *mr = node.reg(data);
+    const Pair pair(node, node);
+    Request write(IBV_WR_RDMA_WRITE);
+    ASSERT_EQ(write.all(mr).remote(mr).post(pair.here), 0);
+    Child child([&](int) {
+        ibv_wc wc{};
+        EXPECT_EQ(ibv_poll_cq(node.send_cq, 1, &wc), -1); // the completion is its parent's
+        EXPECT_EQ(ibv_req_notify_cq(node.send_cq, 0), ENODEV);
+        EXPECT_EQ(write.post(pair.here), ENODEV);
+        EXPECT_EQ(receive(pair.here, mr, 1), ENODEV);
+        EXPECT_EQ(to_error(pair.here), ENODEV);
+        ibv_qp_attr attr{};
+        ibv_qp_init_attr init{};
+        EXPECT_EQ(ibv_query_qp(pair.here, &attr, 0, &init), ENODEV);
+        ibv_device_attr device{};
+        EXPECT_EQ(ibv_query_device(node.context, &device), ENODEV);
+        ibv_port_attr port{};
+        EXPECT_EQ(ibv_query_port(node.context, 1, &port), ENODEV);
+        EXPECT_EQ(ibv_alloc_pd(node.context), nullptr);
+        EXPECT_EQ(ibv_reg_mr(node.pd, data.data(), 1, 0), nullptr);
+        EXPECT_EQ(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, -1, 0), nullptr);
+        EXPECT_EQ(errno, ENODEV);
+        EXPECT_EQ(ibv_create_comp_channel(node.context), nullptr);
+        EXPECT_EQ(ibv_create_cq(node.context, 1, nullptr, nullptr, 0), nullptr);
+        EXPECT_EQ(ibv_create_qp(node.pd, &init), nullptr);
+        ibv_srq_init_attr srq{};
+        EXPECT_EQ(ibv_create_srq(node.pd, &srq), nullptr);
+        ibv_ah_attr path{};
+        EXPECT_EQ(ibv_create_ah(node.pd, &path), nullptr);
+        ibv_async_event event{};
+        EXPECT_EQ(ibv_get_async_event(node.context, &event), -1);
+        EXPECT_EQ(errno, ENODEV);
+        ibv_comp_channel channel{};
+        channel.context = node.context;
+        ibv_cq *cq = nullptr;
+        void *context = nullptr;
+        EXPECT_EQ(ibv_get_cq_event(&channel, &cq, &context), -1);
+        // Letting go of it does nothing to the parent's.
+        EXPECT_EQ(ibv_destroy_qp(pair.here), 0);
+        EXPECT_EQ(ibv_dereg_mr(mr), 0);
+        // It has devices of its own.
+        Node own;
+        std::vector<unsigned char> mine(10);
+        const ibv_mr *region = own.reg(mine);
+        const Pair loop(own, own);
+        Request copy(IBV_WR_RDMA_WRITE);
+        EXPECT_EQ(status_of(loop.here, copy.piece(mine.data(), 5, region->lkey).remote(region, 5)), IBV_WC_SUCCESS);
+        return verdict();
+    });
+    EXPECT_EQ(child.join(), 0);
+    EXPECT_EQ(wait(node.send_cq).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(status_of(pair.here, write), IBV_WC_SUCCESS);
+}
+
+TEST_F(Processes, network_namespaces_that_share_a_directory_share_the_fabric) {
+    Child child([](int socket) {
+        // Where it may be had alone: a process with threads, as under TSan, gets no user namespace.
+        EXPECT_TRUE(unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) << strerror(errno);
+        return passive(socket) + verdict();
+    });
+    Node node;
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    const Peer peer = meet(child.socket(), node, qp, mr);
+    Request read(IBV_WR_RDMA_READ);
+    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+    EXPECT_EQ(data, pattern(kSize, 3));
+    Request send(IBV_WR_SEND);
+    EXPECT_EQ(status_of(qp, send.piece(data.data(), 100, mr->lkey)), IBV_WC_SUCCESS);
+    tell(child.socket());
+    EXPECT_EQ(child.join(), 0);
+}
+
+} // namespace
