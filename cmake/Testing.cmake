@@ -80,14 +80,9 @@ function(ucx_gaudi_command_test)
     )
 endfunction()
 
-# ucx_gaudi_preload_env(<out>): what the environment of a test must hold, as a list for its ENV, when it runs programs
-# of other people that load our libraries. A sanitizer must be in a program from its start, and theirs are not built
-# with one; without sanitizers it is empty.
-function(ucx_gaudi_preload_env out)
-    set(${out} "" PARENT_SCOPE)
-    if(NOT UCX_GAUDI_SANITIZE)
-        return()
-    endif()
+# ucx_gaudi_runtimes(<out>): the sanitizer's libraries, as LD_PRELOAD takes them. They must come before anything else that
+# is preloaded, and be in a program of other people from its start. Without sanitizers it is empty.
+function(ucx_gaudi_runtimes out)
     set(names_address libasan.so libubsan.so)
     set(names_thread libtsan.so)
     set(files "")
@@ -97,8 +92,18 @@ function(ucx_gaudi_preload_env out)
         list(APPEND files "${file}")
     endforeach()
     list(JOIN files ":" files)
-    # What those programs leak is not our affair.
-    set(${out} "LD_PRELOAD=${files}" "ASAN_OPTIONS=halt_on_error=1:detect_leaks=0" PARENT_SCOPE)
+    set(${out} "${files}" PARENT_SCOPE)
+endfunction()
+
+# ucx_gaudi_preload_env(<out>): what the environment of a test must hold, as a list for its ENV, when it runs programs
+# of other people that load our libraries.
+function(ucx_gaudi_preload_env out)
+    set(${out} "" PARENT_SCOPE)
+    ucx_gaudi_runtimes(files)
+    if(files)
+        # What those programs leak is not our affair.
+        set(${out} "LD_PRELOAD=${files}" "ASAN_OPTIONS=halt_on_error=1:detect_leaks=0" PARENT_SCOPE)
+    endif()
 endfunction()
 
 # A misspelt keyword would otherwise vanish into the argument before it.

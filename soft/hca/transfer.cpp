@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 namespace softhca {
 namespace {
@@ -120,13 +121,13 @@ bool Transfer::write(const Place &to, const void *data, size_t bytes) {
 }
 
 bool Transfer::there(const Place &place, size_t bytes) {
-    m_bounce.resize(kBounce);
+    std::array<unsigned char, 4096> page; // nothing is allocated: that might map what has just been missed
     for (size_t done = 0; done < bytes;) {
-        const size_t part = std::min(bytes - done, kBounce);
+        const size_t part = std::min(bytes - done, page.size());
         Place at = place;
         at.address += done;
         at.offset += done;
-        if (!read(at, m_bounce.data(), part))
+        if (!read(at, page.data(), part))
             return false;
         done += part;
     }
