@@ -105,7 +105,7 @@ TEST_P(Engine, OldLaunchLinesBringNoWarning) {
 }
 
 TEST_P(Engine, NothingIsLeft) {
-    const Result got = on({"/bin/sh", "-c", "ucx_info -v >/dev/null && echo $SOFTGAUDI_DIR"});
+    const Result got = on({"env", "-u", "LD_PRELOAD", "/bin/sh", "-c", "ucx_info -v >/dev/null && echo $SOFTGAUDI_DIR"});
     EXPECT_EQ(got.code, 0);
     EXPECT_FALSE(fs::exists(fs::path(got.out).parent_path()));
 }
