@@ -287,8 +287,10 @@ bool be_initiator(const Wire &wire) {
     check(uct_rkey_unpack(ib.component, offer.data() + sizeof there, &key), "uct_rkey_unpack");
     connection.run(uct_ep_put_zcopy, out.data(), source.memh(), there, key.rkey, "host memory to the other card");
     connection.run(uct_ep_get_zcopy, memory.data(), card.memh(), there, key.rkey, "the other card to this card");
-    connection.run(uct_ep_put_zcopy, memory.data(), card.memh(), there + kBytes, key.rkey, "this card to the other card");
-    connection.run(uct_ep_get_zcopy, back.data(), sink.memh(), there + kBytes, key.rkey, "the other card to host memory");
+    connection.run(uct_ep_put_zcopy, memory.data(), card.memh(), there + kBytes, key.rkey,
+                   "this card to the other card");
+    connection.run(uct_ep_get_zcopy, back.data(), sink.memh(), there + kBytes, key.rkey,
+                   "the other card to host memory");
     uct_rkey_release(ib.component, &key);
     wire.send({'e'});
     std::printf("%s\n", out == back ? "every byte came back" : "BYTES DIFFER");

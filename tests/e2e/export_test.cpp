@@ -66,7 +66,8 @@ void own(Side &side) {
         auto mapped = std::make_unique<Mapped>(side, memory.data(which) + begin, length);
         const auto [inside, amount] = part(random, length);
         const Bytes bytes = uct_side::pattern(amount, 1000 + round);
-        have_written(side, {mapped->key(), reinterpret_cast<std::uint64_t>(memory.data(which) + begin + inside),
+        have_written(side, {mapped->key(),
+                            reinterpret_cast<std::uint64_t>(memory.data(which) + begin + inside),
                             {bytes.begin(), bytes.end()}});
         std::copy(bytes.begin(), bytes.end(),
                   memory.wanted(which).begin() + static_cast<std::ptrdiff_t>(begin + inside));
@@ -90,9 +91,7 @@ protected:
     }
 };
 
-TEST_F(Export, a_remote_write_changes_its_own_bytes_only) {
-    write_to_random_ranges();
-}
+TEST_F(Export, a_remote_write_changes_its_own_bytes_only) { write_to_random_ranges(); }
 
 TEST_F(Export, the_same_where_the_driver_ignores_offsets) {
     set("SOFTGAUDI_QUIRKS", "mainline");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A card that nobody can copy to or from, as a Gaudi3 without a framework: its memory is reached by the HCA alone, and put,
-// get, tag and active messages between two such cards work all the same. The test fills and reads the memory by RDMA too, from
-// host memory.
+// A card that nobody can copy to or from, as a Gaudi3 without a framework: its memory is reached by the HCA alone, and
+// put, get, tag and active messages between two such cards work all the same. The test fills and reads the memory by
+// RDMA too, from host memory.
 #include "conversation.h"
 #include "fabric.h"
 #include "moved.h"
@@ -38,8 +38,7 @@ TEST_P(Gaudi3, memory_without_a_copy_path_is_exchanged) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Gaudi3,
-                         ::testing::Values(Operation::put, Operation::get, Operation::tag, Operation::am),
+INSTANTIATE_TEST_SUITE_P(Of, Gaudi3, ::testing::Values(Operation::put, Operation::get, Operation::tag, Operation::am),
                          [](const auto &one) { return std::string(name(one.param)); });
 
 } // namespace

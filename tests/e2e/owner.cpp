@@ -15,9 +15,7 @@ Mapped::Mapped(Side &side, void *address, std::size_t length) : m_side(side) {
     check(ucp_mem_map(side.context(), &params, &m_memh), "ucp_mem_map");
 }
 
-Mapped::~Mapped() {
-    ucp_mem_unmap(m_side.context(), m_memh);
-}
+Mapped::~Mapped() { ucp_mem_unmap(m_side.context(), m_memh); }
 
 std::vector<char> Mapped::key() const {
     void *buffer = nullptr;
@@ -49,9 +47,7 @@ void have_written(Side &side, const Order &order) {
     side.meet();
 }
 
-void dismiss(Side &side) {
-    side.pipe().send({});
-}
+void dismiss(Side &side) { side.pipe().send({}); }
 
 void obey(Side &side) {
     for (std::vector<char> key = side.pipe().receive(); !key.empty(); key = side.pipe().receive()) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An HCA that answers UCX's probe for dma-bufs well and then refuses to register any. UCX fails then, which no module can
 // prevent; the user's way out is a variable.
+#include "conversation.h"
 #include "fabric.h"
 #include "moved.h"
-#include "conversation.h"
 
 using namespace e2e;
 
