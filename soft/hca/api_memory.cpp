@@ -5,8 +5,12 @@
 #include "gaudi/host_memory.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 using namespace softhca;
 
@@ -32,7 +36,32 @@ struct Region {
     bool kernel;
 };
 
-int register_region(ibv_pd *pd, const Region &region, unsigned access, File descriptor, ibv_mr *&out) {
+/// A descriptor of ours for the dma-buf behind `fd`, the same for all its regions: a NIC costs the program no descriptors.
+/// Null and errno on failure.
+std::shared_ptr<const File> hold(int fd) {
+    struct stat info {};
+    if (fstat(fd, &info) != 0)
+        return nullptr;
+    struct Held {
+        std::mutex mutex;
+        std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const File>> files;
+    };
+    static Held &held = *new Held; // regions are used until the very end
+    const std::lock_guard guard(held.mutex);
+    std::erase_if(held.files, [](const auto &entry) { return entry.second.expired(); });
+    std::weak_ptr<const File> &known = held.files[{info.st_dev, info.st_ino}];
+    if (auto file = known.lock())
+        return file;
+    File own(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!own)
+        return nullptr;
+    auto file = std::make_shared<const File>(std::move(own));
+    known = file;
+    return file;
+}
+
+int register_region(ibv_pd *pd, const Region &region, unsigned access, std::shared_ptr<const File> descriptor,
+                    ibv_mr *&out) {
     Hca *hca = hca_of(pd->context);
     auto mr = std::make_unique<Mr>();
     mr->descriptor = std::move(descriptor);
@@ -47,7 +76,7 @@ int register_region(ibv_pd *pd, const Region &region, unsigned access, File desc
         fresh.iova = region.iova;
         fresh.length = region.length;
         fresh.base = region.base;
-        fresh.fd = mr->descriptor.get();
+        fresh.fd = mr->descriptor ? mr->descriptor->get() : -1;
         fresh.kernel = region.kernel;
         for (auto *counter : {&fresh.traffic.local_read, &fresh.traffic.local_written, &fresh.traffic.remote_read,
                               &fresh.traffic.remote_written})
@@ -85,7 +114,7 @@ ibv_mr *register_host(ibv_pd *pd, void *address, size_t length, uint64_t iova, u
             return EINVAL;
         if (length != 0 && !softgaudi::mapped_here(begin, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0))
             return EFAULT;
-        return register_region(pd, {Kind::host, address, iova, length, begin, false}, access, File(), out);
+        return register_region(pd, {Kind::host, address, iova, length, begin, false}, access, nullptr, out);
     });
 }
 
@@ -143,7 +172,7 @@ SOFTHCA_API ibv_mr *ibv_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length
         if (length == 0 || offset > buffer->size || length > buffer->size - offset)
             return EINVAL;
         // The exporter's memory stays busy for as long as an importer has it.
-        File own(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+        auto own = hold(fd);
         if (!own)
             return errno;
         const Region region{Kind::dmabuf, reinterpret_cast<void *>(iova), iova,

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -45,7 +46,7 @@ struct Pd {
 struct Mr {
     ibv_mr verbs;
     MrEntry *entry;
-    File descriptor; // of a dma-buf, for as long as the region lives
+    std::shared_ptr<const File> descriptor; // of a dma-buf, for as long as a region of it lives
 
     static Mr &of(ibv_mr *mr) { return *reinterpret_cast<Mr *>(mr); }
 };

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What UCX registers of card memory is what was asked for: whatever the range, a remote write changes exactly its bytes and
+// none of its neighbours, and the card's engines see them.
+#include "fabric.h"
+#include "moved.h"
+#include "owner.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+using namespace e2e;
+
+namespace {
+
+/// Allocations that lie side by side in one block, and what must be in them.
+class Neighbours {
+public:
+    Neighbours(Cards &cards, std::mt19937 &random, std::size_t count) : m_cards(cards) {
+        std::uniform_int_distribution<std::size_t> sizes(1, 20'000);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t size = sizes(random);
+            m_buffers.emplace_back(cards.domain(), size);
+            m_wanted.push_back(uct_side::pattern(size, i));
+            cards.write(m_buffers.back(), m_wanted.back());
+        }
+    }
+
+    std::size_t count() const { return m_buffers.size(); }
+    unsigned char *data(std::size_t i) const { return m_buffers[i].data(); }
+    Bytes &wanted(std::size_t i) { return m_wanted[i]; }
+
+    void check_all(const char *when) {
+        for (std::size_t i = 0; i < count(); ++i) {
+            // The engines first: a look through the dma-buf flushes nothing.
+            if (m_cards.read(m_buffers[i], m_wanted[i].size()) != m_wanted[i])
+                throw Failure(std::string("the card's engines see wrong bytes ") + when);
+            if (m_cards.look(m_buffers[i], m_wanted[i].size()) != m_wanted[i])
+                throw Failure(std::string("wrong bytes in memory ") + when);
+        }
+    }
+
+private:
+    Cards &m_cards;
+    std::vector<Buffer> m_buffers;
+    std::vector<Bytes> m_wanted;
+};
+
+/// Part of [0, size), at least one byte.
+std::pair<std::size_t, std::size_t> part(std::mt19937 &random, std::size_t size) {
+    const std::size_t begin = std::uniform_int_distribution<std::size_t>(0, size - 1)(random);
+    return {begin, std::uniform_int_distribution<std::size_t>(1, size - begin)(random)};
+}
+
+/// The owner registers random ranges, some of which stay, and has parts of them written to.
+void own(Side &side) {
+    std::mt19937 random(20'231);
+    Cards cards;
+    Neighbours memory(cards, random, 8);
+    std::vector<std::unique_ptr<Mapped>> kept;
+    for (unsigned round = 0; round < 150; ++round) {
+        const std::size_t which = random() % memory.count();
+        const auto [begin, length] = part(random, memory.wanted(which).size());
+        auto mapped = std::make_unique<Mapped>(side, memory.data(which) + begin, length);
+        const auto [inside, amount] = part(random, length);
+        const Bytes bytes = uct_side::pattern(amount, 1000 + round);
+        have_written(side, {mapped->key(),
+                            reinterpret_cast<std::uint64_t>(memory.data(which) + begin + inside),
+                            {bytes.begin(), bytes.end()}});
+        std::copy(bytes.begin(), bytes.end(),
+                  memory.wanted(which).begin() + static_cast<std::ptrdiff_t>(begin + inside));
+        memory.check_all("after a remote write");
+        if (round % 3 == 0)
+            kept.push_back(std::move(mapped));
+    }
+    kept.clear();
+    dismiss(side);
+}
+
+class Export : public FabricTest {
+protected:
+    static void write_to_random_ranges() {
+        run_pair([](Side &side, bool first) {
+            if (first)
+                own(side);
+            else
+                obey(side);
+        });
+    }
+};
+
+TEST_F(Export, a_remote_write_changes_its_own_bytes_only) { write_to_random_ranges(); }
+
+TEST_F(Export, the_same_where_the_driver_ignores_offsets) {
+    set("SOFTGAUDI_QUIRKS", "mainline");
+    write_to_random_ranges();
+}
+
+TEST_F(Export, the_same_where_writes_must_be_flushed) {
+    set("SOFTGAUDI_QUIRKS", "posted");
+    write_to_random_ranges();
+}
+
+TEST_F(Export, the_same_where_both_hold) {
+    set("SOFTGAUDI_QUIRKS", "mainline,posted");
+    write_to_random_ranges();
+}
+
+TEST_F(Export, the_same_where_ucx_registers_whole_allocations) {
+    set("UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "gaudi");
+    write_to_random_ranges();
+}
+
+TEST_F(Export, the_same_where_ucx_caches_no_registrations) {
+    set("UCX_RCACHE_ENABLE", "n");
+    write_to_random_ranges();
+}
+
+TEST_F(Export, whole_allocations_are_registered_once) {
+    set("UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "gaudi");
+    run_pair([](Side &side, bool first) {
+        if (!first)
+            return;
+        Cards cards;
+        const Buffer buffer(cards.domain(), 1 << 20);
+        const Mapped one(side, buffer.data() + 5000, 100);
+        const Moved before = Moved::now();
+        const Mapped other(side, buffer.data() + 500'000, 1000);
+        EXPECT_EQ((Moved::now() - before).registrations, 0u);
+    });
+}
+
+TEST_F(Export, hundreds_of_registrations_need_no_descriptors) {
+    const rlimit few{256, 256};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    run_pair([](Side &side, bool first) {
+        if (!first)
+            return;
+        Cards cards;
+        const Buffer buffer(cards.domain(), 8 << 20);
+        const Moved before = Moved::now();
+        std::vector<std::unique_ptr<Mapped>> all;
+        for (std::size_t i = 0; i < 600; ++i) // apart, so that UCX does not merge them
+            all.push_back(std::make_unique<Mapped>(side, buffer.data() + i * 8192, 4096));
+        const Moved moved = Moved::now() - before;
+        EXPECT_GE(moved.registrations, 600u);
+        EXPECT_LE(moved.exports, 1u);
+    });
+}
+
+} // namespace

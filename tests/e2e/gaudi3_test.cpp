@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card that nobody can copy to or from, as a Gaudi3 without a framework: its memory is reached by the HCA alone, and
+// put, get, tag and active messages between two such cards work all the same. The test fills and reads the memory by
+// RDMA too, from host memory.
+#include "conversation.h"
+#include "fabric.h"
+#include "moved.h"
+
+using namespace e2e;
+
+namespace {
+
+constexpr std::array<std::size_t, 7> kLengths = {8, 65, 4095, 65536, (1 << 20) + 3, 64 << 20, 256 << 20};
+
+class Gaudi3 : public FabricTest, public ::testing::WithParamInterface<Operation> {
+protected:
+    Gaudi3() {
+        set("SOFTGAUDI_MODEL", "gaudi3");
+        // UCX asks rc_verbs for room for answers of 64 bytes in the queue, and then reads no less than 65 bytes by RDMA
+        // into card memory: shorter reads are made of messages, and those need a copy path.
+        if (GetParam() == Operation::get)
+            set("UCX_RC_VERBS_TX_INLINE_RESP", "0");
+    }
+};
+
+TEST_P(Gaudi3, memory_without_a_copy_path_is_exchanged) {
+    run_pair([](Side &side, bool first) {
+        Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLengths.back());
+        for (const std::size_t size : kLengths) {
+            std::vector<Moved> looks;
+            exchange(side, first, GetParam(), memory, size, true, [&] { looks.push_back(Moved::now()); });
+            if (first) {
+                const Moved moved = looks.at(1) - looks.at(0);
+                EXPECT_EQ(moved.staged, 0u) << size;
+                EXPECT_EQ(moved.direct, 2 * size) << size;
+            }
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Gaudi3, ::testing::Values(Operation::put, Operation::get, Operation::tag, Operation::am),
+                         [](const auto &one) { return std::string(name(one.param)); });
+
+} // namespace

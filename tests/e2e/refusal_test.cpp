@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An HCA that answers UCX's probe for dma-bufs well and then refuses to register any. UCX fails then, which no module can
+// prevent; the user's way out is a variable.
+#include "conversation.h"
+#include "fabric.h"
+#include "moved.h"
+
+using namespace e2e;
+
+namespace {
+
+class Refusal : public FabricTest {
+protected:
+    Refusal() { set("SOFTHCA_FAULTS", "reg_dmabuf_mr@0#2+=EPERM;reg_dmabuf_mr@1#2+=EPERM"); }
+};
+
+TEST_F(Refusal, of_a_registration_fails_the_mapping_of_card_memory) {
+    run_pair(
+        [](Side &side, bool) {
+            try {
+                const Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 1 << 20);
+            } catch (const Failure &failure) {
+                if (std::string(failure.what()).find("ucp_mem_map") == std::string::npos)
+                    throw;
+                return;
+            }
+            throw Failure("card memory was mapped although the HCA refused it");
+        },
+        {.complaints = true});
+}
+
+TEST_F(Refusal, hurts_nobody_who_stages) {
+    set("UCX_GAUDI_COPY_DMABUF", "n");
+    converse();
+    EXPECT_EQ(Moved::now().direct, 0u);
+}
+
+} // namespace

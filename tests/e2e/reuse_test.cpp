@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Card memory that was registered, freed and used again.
+#include "fabric.h"
+#include "moved.h"
+#include "owner.h"
+
+#include <memory>
+#include <optional>
+
+using namespace e2e;
+using uct_side::counted;
+
+namespace {
+
+constexpr std::size_t kBlock = uct_side::kPage + 1; // more than a page: a driver block of its own
+constexpr std::size_t kLook = 65536;
+
+Order order(const Mapped &mapped, const Buffer &buffer, const Bytes &bytes) {
+    return {mapped.key(), buffer.address(), {bytes.begin(), bytes.end()}};
+}
+
+void expect(bool held, const char *what) {
+    if (!held)
+        throw Failure(what);
+}
+
+/// UCX deregisters what was freed when it next registers something, not from within the free.
+void make_ucx_let_go(Side &side, const Cards &cards) {
+    const Buffer other(cards.domain(), 3 * 4096);
+    const Mapped mapped(side, other.data(), other.size());
+}
+
+class Reuse : public FabricTest {
+protected:
+    /// `owner` is the first side; the other writes what it is told to.
+    static void own(const std::function<void(Side &, Cards &)> &owner) {
+        run_pair([&](Side &side, bool first) {
+            if (!first)
+                return obey(side);
+            Cards cards;
+            owner(side, cards);
+            dismiss(side);
+        });
+    }
+};
+
+TEST_F(Reuse, memory_at_the_same_address_is_registered_anew) {
+    own([](Side &side, Cards &cards) {
+        const Buffer anchor(cards.domain(), 4096); // keeps the card's ordinary block
+        void *address = nullptr;
+        for (unsigned life = 0; life < 5; ++life) {
+            Buffer::Wish wish;
+            wish.address = address;
+            if (address)
+                wish.flags = UCT_MD_MEM_FLAG_FIXED;
+            {
+                const Buffer buffer(cards.domain(), kBlock, wish);
+                expect(!address || buffer.data() == address, "the second life is elsewhere");
+                address = buffer.data();
+                cards.write(buffer, Bytes(kLook));
+                const Mapped mapped(side, buffer.data(), kLook);
+                const Bytes bytes = uct_side::pattern(kLook, life);
+                have_written(side, order(mapped, buffer, bytes));
+                expect(cards.read(buffer, kLook) == bytes, "the write went elsewhere");
+            }
+            make_ucx_let_go(side, cards);
+        }
+    });
+}
+
+TEST_F(Reuse, a_freed_range_within_a_block_serves_its_next_owner) {
+    own([](Side &side, Cards &cards) {
+        const Buffer before(cards.domain(), 3 * 4096), after(cards.domain(), 3 * 4096);
+        const Bytes guard = uct_side::pattern(3 * 4096, 77);
+        cards.write(before, guard);
+        cards.write(after, guard);
+        for (unsigned life = 0; life < 20; ++life) {
+            const std::size_t size = 1000 + life * 977;
+            const Buffer buffer(cards.domain(), size);
+            const Mapped mapped(side, buffer.data(), size);
+            const Bytes bytes = uct_side::pattern(size, life);
+            have_written(side, order(mapped, buffer, bytes));
+            expect(cards.read(buffer, size) == bytes, "the write went elsewhere");
+            expect(cards.read(before, guard.size()) == guard && cards.read(after, guard.size()) == guard,
+                   "a neighbour was written to");
+        }
+    });
+}
+
+TEST_F(Reuse, a_block_that_is_still_imported_is_kept_and_given_back_later) {
+    own([](Side &side, Cards &cards) {
+        const Buffer anchor(cards.domain(), 4096);
+        const std::uint64_t usual = counted("dram_used_bytes");
+        std::optional<Buffer> first(std::in_place, cards.domain(), kBlock);
+        const std::uint64_t one = counted("dram_used_bytes") - usual;
+        auto mapped = std::make_unique<Mapped>(side, first->data(), kLook);
+        const std::vector<char> key = mapped->key();
+        const std::uint64_t address = first->address();
+        first.reset();
+        expect(counted("dram_used_bytes") == usual + one, "the driver gave back memory that an HCA can write to");
+
+        // The old key still means the old memory, not that of whoever comes next.
+        const Buffer second(cards.domain(), kBlock);
+        const Bytes bytes = uct_side::pattern(kLook, 1);
+        cards.write(second, bytes);
+        expect(counted("dram_used_bytes") == usual + 2 * one, "the second block is not another one");
+        have_written(side, {key, address, std::vector<char>(kLook, 'x')});
+        expect(cards.read(second, kLook) == bytes, "an old registration serves new memory");
+
+        mapped.reset();
+        make_ucx_let_go(side, cards);
+        { const Buffer next(cards.domain(), 4096); } // which is when the driver is asked again
+        expect(counted("dram_used_bytes") == usual + one, "the kept block was not given back");
+    });
+}
+
+} // namespace
