@@ -54,7 +54,8 @@ bool known(const CLI::App &app, const std::string &command) {
 
 CLI::App *add_run(CLI::App &app, RunOptions &options) {
     CLI::App *run = app.add_subcommand("run", "Run a UCX program on the software Gaudi");
-    run->footer("The cards are gone when the command ends. What PACE, FAULTS and QUIRKS may be: docs/softgaudi.md.");
+    run->footer("The cards are gone when the command ends. What PACE, FAULTS and QUIRKS may be: docs/softgaudi.md. "
+                "NICs: docs/softhca.md.");
     run->add_option("--cards", options.cards, "How many cards there are, 0 to 8 (default: 8)")
         ->check(CLI::Range(0, 8))
         ->option_text("N");
@@ -68,6 +69,12 @@ CLI::App *add_run(CLI::App &app, RunOptions &options) {
         ->option_text("DIR");
     run->add_option("--ucx", options.ucx, "The UCX to run on: rapids, nixl-1.22, nixl-1.23 or where one is installed")
         ->option_text("NAME|DIR");
+    run->add_option("--hca", options.hcas, "RDMA NICs in software as well, 1 to 4 (default: 2)")
+        ->expected(0, 1)
+        ->default_str("2") // of --hca alone
+        ->check(CLI::Range(1, 4))
+        ->option_text("[N]");
+    run->add_flag("--topology", options.topology, "Let UCX see on which PCIe switch each card and NIC is");
     run->add_flag("-v,--verbose", options.verbose, "Say which variables are set, and the command");
     return run;
 }

@@ -27,6 +27,8 @@ OrSentence<fs::path> module_directory() { return beside_us("lib/ucx-gaudi"); }
 
 OrSentence<fs::path> softgaudi_library() { return beside_us("lib/softgaudi/libhl-thunk.so"); }
 
+OrSentence<fs::path> softhca_library() { return beside_us("lib/softhca/libsofthca.so"); }
+
 fs::path engines_directory() {
     const char *named = std::getenv("GAUDI_ENGINES");
     return named && *named ? named : UCX_GAUDI_ENGINES;

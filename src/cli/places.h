@@ -15,6 +15,9 @@ OrSentence<std::filesystem::path> module_directory();
 /// The software Gaudi's libhl-thunk.
 OrSentence<std::filesystem::path> softgaudi_library();
 
+/// The software HCA, for LD_PRELOAD.
+OrSentence<std::filesystem::path> softhca_library();
+
 /// The fetched UCX builds: GAUDI_ENGINES, else where the build had them. Empty where there are none.
 std::filesystem::path engines_directory();
 

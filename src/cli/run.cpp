@@ -2,10 +2,12 @@
 #include "run.h"
 
 #include "child.h"
+#include "environment.h"
 #include "links.h"
 #include "path_list.h"
 #include "places.h"
 #include "private_directory.h"
+#include "topology.h"
 #include "ucx.h"
 
 #include <fmt/format.h>
@@ -25,31 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The variables as they are set, in order.
-class Environment {
-public:
-    void set(const char *name, const std::string &value) {
-        ::setenv(name, value.c_str(), 1);
-        m_names.emplace_back(name);
-    }
-    void set_if_given(const char *name, const std::string &value) {
-        if (!value.empty())
-            set(name, value);
-    }
-    /// Puts `value` before what a list of paths holds.
-    void prepend(const char *name, const std::string &value) {
-        const char *old = std::getenv(name);
-        set(name, old && *old ? fmt::format("{}:{}", value, old) : value);
-    }
-    void print() const {
-        for (const std::string &name : m_names)
-            fmt::print(stderr, "{}={}\n", name, std::getenv(name.c_str()));
-    }
-
-private:
-    std::vector<std::string> m_names;
-};
-
 /// A directory that several runs share, so that their programs see the same cards.
 OrSentence<fs::path> shared_server(const std::string &name) {
     std::error_code error;
@@ -62,6 +39,13 @@ OrSentence<fs::path> shared_server(const std::string &name) {
     if (!fs::is_directory(path, error))
         return Sentence(fmt::format("--dir {}: is not a directory", name));
     return path;
+}
+
+OrSentence<void> make_directory(const fs::path &path) {
+    std::error_code error;
+    if (!fs::create_directory(path, error) && error)
+        return Sentence(fmt::format("cannot make {}: {}", path.string(), error.message()));
+    return {};
 }
 
 std::string quoted(const std::string &word) {
@@ -88,12 +72,16 @@ public:
 private:
     OrSentence<void> choose_ucx(const std::string &name);
     OrSentence<void> choose_server(const std::string &directory);
-    OrSentence<std::string> ucx_libraries() const;
+    OrSentence<void> add_hcas(const std::string &count);
+    OrSentence<void> add_topology(const RunOptions &options);
+    OrSentence<void> make_private();
+    OrSentence<std::string> ucx_libraries();
 
     Environment m_environment;
     std::optional<Ucx> m_ucx;
     std::optional<PrivateDirectory> m_private; // gone with this object, when the program has ended
     fs::path m_server;
+    bool m_shared = false; // the server, with other runs
 };
 
 OrSentence<void> Setting::choose_ucx(const std::string &name) {
@@ -112,26 +100,62 @@ OrSentence<void> Setting::choose_server(const std::string &directory) {
         if (!shared)
             return Sentence(shared.error());
         m_server = std::move(*shared);
+        m_shared = true;
     }
-    if (!m_server.empty() && !(m_ucx && m_ucx->hashed))
+    if (m_server.empty())
+        if (auto made = make_private(); !made)
+            return made;
+    if (!m_server.empty())
+        return {};
+    m_server = m_private->path() / "cards";
+    return make_directory(m_server);
+}
+
+OrSentence<void> Setting::make_private() {
+    if (m_private)
         return {};
     auto made = PrivateDirectory::make();
     if (!made)
         return Sentence(made.error());
     m_private.emplace(std::move(*made));
-    if (!m_server.empty())
-        return {};
-    m_server = m_private->path() / "cards";
-    std::error_code error;
-    if (!fs::create_directory(m_server, error))
-        return Sentence(fmt::format("cannot make {}: {}", m_server.string(), error.message()));
     return {};
 }
 
+/// Runs that share cards share the fabric too: else their programs would not reach each other.
+OrSentence<void> Setting::add_hcas(const std::string &count) {
+    const auto library = softhca_library();
+    if (!library)
+        return Sentence(library.error());
+    const fs::path fabric = (m_shared ? m_server : m_private->path()) / "hca";
+    if (auto made = make_directory(fabric); !made)
+        return made;
+    m_environment.append("LD_PRELOAD", library->string()); // a sanitizer's runtime must stay the first
+    m_environment.set("SOFTHCA_DIR", fabric.string());
+    m_environment.set("SOFTHCA_DEVICES", count);
+    return {};
+}
+
+/// The last thing prepared: what this process sees of the machine changes with it.
+OrSentence<void> Setting::add_topology(const RunOptions &options) {
+    if (m_shared && !options.hcas.empty())
+        return Sentence(
+            "--topology: not with --hca and --dir together: a NIC cannot reach into another run's namespace");
+    if (auto made = make_private(); !made)
+        return made;
+    const fs::path room = m_private->path() / "pci";
+    if (auto made = make_directory(room); !made)
+        return made;
+    const char *model = std::getenv("SOFTGAUDI_MODEL");
+    return show_topology(room, model && model == std::string_view("gaudi3"),
+                         options.hcas.empty() ? 0 : static_cast<unsigned>(std::stoul(options.hcas)));
+}
+
 /// Where a program that needs libucp.so.0 finds that of the chosen UCX.
-OrSentence<std::string> Setting::ucx_libraries() const {
+OrSentence<std::string> Setting::ucx_libraries() {
     if (!m_ucx->hashed)
         return m_ucx->libraries.string();
+    if (auto made = make_private(); !made)
+        return Sentence(made.error());
     const fs::path links = m_private->path() / "ucx";
     if (const auto linked = link_plainly(*m_ucx, links); !linked)
         return Sentence(linked.error());
@@ -171,7 +195,10 @@ OrSentence<void> Setting::prepare(const RunOptions &options) {
     m_environment.prepend("LD_LIBRARY_PATH", libraries);
     if (m_ucx && !m_ucx->programs.empty() && !lists("PATH", m_ucx->programs))
         m_environment.prepend("PATH", m_ucx->programs.string());
-    return {};
+    if (!options.hcas.empty())
+        if (auto added = add_hcas(options.hcas); !added)
+            return added;
+    return options.topology ? add_topology(options) : OrSentence<void>();
 }
 
 } // namespace
@@ -183,9 +210,15 @@ int run(const RunOptions &options) {
         fmt::print(stderr, "ucx_gaudi: {}\n", done.error());
         return 1;
     }
-    fmt::print(stderr, "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n");
+    if (options.hcas.empty())
+        fmt::print(stderr, "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n");
+    else
+        fmt::print(stderr,
+                   "ucx_gaudi: software: this runs on softgaudi and softhca, not on a Gaudi card and an RDMA NIC\n");
     if (options.verbose) {
         setting.environment().print();
+        if (!options.hcas.empty() && !options.topology)
+            fmt::print(stderr, "without --topology UCX knows no distances: every NIC is as near as any other\n");
         std::vector<std::string> words;
         for (const std::string &word : options.command)
             words.push_back(quoted(word));

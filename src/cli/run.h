@@ -8,7 +8,7 @@
 namespace gaudi::cli {
 
 struct RunOptions {
-    // Empty: not given. What they mean is docs/softgaudi.md's business.
+    // Empty: not given. What they mean is the business of docs/softgaudi.md and docs/softhca.md.
     std::string cards;
     std::string model;
     std::string pace;
@@ -16,6 +16,8 @@ struct RunOptions {
     std::string quirks;
     std::string directory;
     std::string ucx;
+    std::string hcas;
+    bool topology = false;
     bool verbose = false;
     std::vector<std::string> command;
 };

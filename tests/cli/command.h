@@ -141,6 +141,8 @@ inline Result result(Words words, const std::string &program = UCX_GAUDI_COMMAND
 
 /// What every `run` says first.
 inline const std::string kSoftware = "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n";
+inline const std::string kSoftwareWithHca =
+    "ucx_gaudi: software: this runs on softgaudi and softhca, not on a Gaudi card and an RDMA NIC\n";
 
 inline Words run(Words options, Words command) {
     Words words = {"run"};

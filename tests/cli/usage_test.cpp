@@ -26,7 +26,8 @@ TEST(Usage, Help) {
     const Result run = result({"run", "--help"});
     EXPECT_EQ(run.code, 0);
     EXPECT_THAT(run.out, HasSubstr("usage: ucx_gaudi run [OPTIONS] -- COMMAND [ARGS]\n"));
-    for (const char *option : {"--cards", "--model", "--pace", "--faults", "--quirks", "--dir", "--ucx", "-v"})
+    for (const char *option :
+         {"--cards", "--model", "--pace", "--faults", "--quirks", "--dir", "--ucx", "--hca", "--topology", "-v"})
         EXPECT_THAT(run.out, HasSubstr(option));
     EXPECT_THAT(result({"info", "--help"}).out, HasSubstr("--json"));
     const Result nothing = result({});
@@ -55,6 +56,8 @@ TEST(Usage, MistakesAreOneSentence) {
     mistaken({"run", "--cards", "9", "--", "true"}, "--cards: Value 9 not in range 0 to 8");
     mistaken({"run", "--cards", "many", "--", "true"}, "--cards");
     mistaken({"run", "--cards"}, "--cards");
+    mistaken({"run", "--hca", "0", "--", "true"}, "--hca: Value 0 not in range 1 to 4");
+    mistaken({"run", "--hca", "5", "--", "true"}, "--hca: Value 5 not in range 1 to 4");
     mistaken({"run", "--model", "gaudi9", "--", "true"}, "--model: gaudi9 not in {gaudi2,gaudi3}");
 }
 

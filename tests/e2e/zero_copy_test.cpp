@@ -2,14 +2,9 @@
 // Gaudi to Gaudi through UCX's own ib module, on the software HCA: every byte arrives, and the counters of the cards and
 // of the HCAs say how many of them went through host memory.
 #include "conversation.h"
-
-#include <nlohmann/json.hpp>
+#include "counters.h"
 
 #include <stdlib.h>
-
-#include <array>
-#include <cstdio>
-#include <filesystem>
 
 using namespace e2e;
 
@@ -21,18 +16,6 @@ constexpr std::size_t kLargest = 64 << 20;
 std::vector<std::size_t> sizes(Operation operation) {
     const std::size_t smallest = operation == Operation::get ? 65 : 8;
     return {smallest, 1000, 65536, (1 << 20) + 3, 8 << 20, kLargest};
-}
-
-/// What a program prints.
-nlohmann::json report(const char *program) {
-    FILE *pipe = popen((std::string(program) + " --json").c_str(), "r");
-    std::string text;
-    std::array<char, 4096> part{};
-    for (std::size_t got = 0; pipe && (got = fread(part.data(), 1, part.size(), pipe)) > 0;)
-        text.append(part.data(), got);
-    if (!pipe || pclose(pipe) != 0)
-        throw Failure(std::string(program) + " failed");
-    return nlohmann::json::parse(text);
 }
 
 /// Bytes so far.
@@ -62,16 +45,9 @@ struct Moved {
 class ZeroCopy : public ::testing::TestWithParam<Operation> {
 protected:
     ZeroCopy() {
-        char name[] = "/dev/shm/softhca-test-XXXXXX";
-        m_dir = mkdtemp(name);
-        set("SOFTHCA_DIR", m_dir.c_str());
         set("UCX_TLS", "rc_v,gaudi_cpy");
         set("UCX_RNDV_THRESH", "0"); // small messages too: by default they are copied, which is faster
         set("UCX_ZCOPY_THRESH", "0");
-    }
-    ~ZeroCopy() override {
-        std::error_code ignored;
-        std::filesystem::remove_all(m_dir, ignored);
     }
     static void set(const char *variable, const char *value) { setenv(variable, value, 1); }
 
@@ -89,9 +65,6 @@ protected:
         });
         return all;
     }
-
-private:
-    std::string m_dir;
 };
 
 TEST_P(ZeroCopy, stages_nothing) {
@@ -127,8 +100,13 @@ TEST_P(ZeroCopy, stages_everything_where_the_kernel_knows_no_dma_bufs) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy,
-                         ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get),
+#ifdef __SANITIZE_THREAD__
+// There UCX runs without its memory hooks, keeps no registrations, and receives messages through host memory.
+const auto kKinds = ::testing::Values(Operation::put, Operation::get);
+#else
+const auto kKinds = ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get);
+#endif
+INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy, kKinds,
                          [](const auto &param) { return std::string(name(param.param)); });
 
 } // namespace

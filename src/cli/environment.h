@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The variables that a run sets, remembered in order so that they can be shown.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace gaudi::cli {
+
+class Environment {
+public:
+    void set(const char *name, const std::string &value) {
+        ::setenv(name, value.c_str(), 1);
+        m_names.emplace_back(name);
+    }
+    void set_if_given(const char *name, const std::string &value) {
+        if (!value.empty())
+            set(name, value);
+    }
+    /// Puts `value` before what a list of paths holds.
+    void prepend(const char *name, const std::string &value) {
+        const char *old = std::getenv(name);
+        set(name, old && *old ? fmt::format("{}:{}", value, old) : value);
+    }
+    void append(const char *name, const std::string &value) {
+        const char *old = std::getenv(name);
+        set(name, old && *old ? fmt::format("{}:{}", old, value) : value);
+    }
+    void print() const {
+        for (const std::string &name : m_names)
+            fmt::print(stderr, "{}={}\n", name, std::getenv(name.c_str()));
+    }
+
+private:
+    std::vector<std::string> m_names;
+};
+
+} // namespace gaudi::cli

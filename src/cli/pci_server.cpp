@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pci_server.h"
+
+#include "thunk/abi.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+#include <string_view>
+
+namespace gaudi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Switch {
+    unsigned first_card; // its bus; the second card is on the next one, the HCA two further on
+    unsigned hca;        // its number
+    unsigned socket;
+};
+constexpr std::array kSwitches = {Switch{0x19, 0, 0}, Switch{0x33, 2, 0}, Switch{0x9a, 1, 1}, Switch{0xb3, 3, 1}};
+
+struct Kind {
+    unsigned vendor, device, pci_class;
+};
+constexpr Kind kRootPort = {0x8086, 0x352a, 0x060400};
+constexpr Kind kSwitchPort = {0x1000, 0xc030, 0x060400};
+constexpr Kind kGaudi2 = {0x1da3, HL_PCI_ID_GAUDI2, 0x120000};
+constexpr Kind kGaudi3 = {0x1da3, HL_PCI_ID_GAUDI3, 0x120000};
+constexpr Kind kHca = {0x0000, 0x0001, 0x020700}; // softhca's own numbers: UCX must take it for nobody's device
+
+class Writer {
+public:
+    explicit Writer(fs::path devices) : m_devices(std::move(devices)) {}
+
+    /// A function at bus:slot.0 below `parent`; its place.
+    fs::path add(const fs::path &parent, unsigned bus, unsigned slot, const Kind &kind, unsigned socket) {
+        const std::string address = fmt::format("0000:{:02x}:{:02x}.0", bus, slot);
+        const fs::path place = parent / address;
+        fs::create_directories(m_devices / place);
+        write(place / "vendor", fmt::format("{:#06x}", kind.vendor));
+        write(place / "device", fmt::format("{:#06x}", kind.device));
+        write(place / "class", fmt::format("{:#08x}", kind.pci_class));
+        write(place / "numa_node", fmt::format("{}", socket));
+        write(place / "current_link_speed", "16.0 GT/s PCIe");
+        write(place / "current_link_width", "16");
+        m_functions.push_back({address, place});
+        return place;
+    }
+    void add_directory(const fs::path &place) const { fs::create_directories(m_devices / place); }
+
+    std::vector<PciFunction> take() { return std::move(m_functions); }
+
+private:
+    void write(const fs::path &file, std::string_view line) const {
+        std::ofstream out;
+        out.exceptions(std::ios::badbit | std::ios::failbit);
+        out.open(m_devices / file);
+        out << line << '\n' << std::flush;
+    }
+
+    fs::path m_devices;
+    std::vector<PciFunction> m_functions;
+};
+
+void add(Writer &writer, const Switch &one, const Kind &card, unsigned hcas) {
+    const unsigned bus = one.first_card;
+    const fs::path complex = fmt::format("pci0000:{:02x}", bus - 3);
+    const fs::path port = writer.add(complex, bus - 3, 1, kRootPort, one.socket);
+    const fs::path up = writer.add(port, bus - 2, 0, kSwitchPort, one.socket);
+    const auto add_below = [&](unsigned slot, const Kind &kind) { // each slot is a bus behind a port of its own
+        const fs::path down = writer.add(up, bus - 1, slot, kSwitchPort, one.socket);
+        return writer.add(down, bus + slot, 0, kind, one.socket);
+    };
+    add_below(0, card);
+    add_below(1, card);
+    if (one.hca < hcas)
+        writer.add_directory(add_below(3, kHca) / "infiniband" / fmt::format("softhca{}", one.hca));
+}
+
+} // namespace
+
+OrSentence<std::vector<PciFunction>> write_pci_server(const fs::path &devices, bool gaudi3, unsigned hcas) {
+    try {
+        Writer writer(devices);
+        for (const Switch &one : kSwitches)
+            add(writer, one, gaudi3 ? kGaudi3 : kGaudi2, hcas);
+        return writer.take();
+    } catch (const std::exception &error) { // of the file system or of a stream
+        return Sentence(fmt::format("cannot write the PCI tree to {}: {}", devices.string(), error.what()));
+    }
+}
+
+} // namespace gaudi::cli
