@@ -1,6 +1,15 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
+# The UCX that tests run on. A sanitizer looks at our code, and the two of NIXL run the same of it.
+set(UCX_GAUDI_TEST_ENGINES rapids nixl-1.22 nixl-1.23)
+if(UCX_GAUDI_SANITIZE)
+    list(REMOVE_ITEM UCX_GAUDI_TEST_ENGINES nixl-1.22)
+endif()
+# Those that have UCX's ib module.
+set(UCX_GAUDI_IB_ENGINES ${UCX_GAUDI_TEST_ENGINES})
+list(REMOVE_ITEM UCX_GAUDI_IB_ENGINES rapids)
+
 # A test that hangs must not eat the time of all others.
 set(UCX_GAUDI_TEST_TIMEOUT 300)
 
@@ -49,12 +58,10 @@ function(ucx_gaudi_engine_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;LABELS;ENV;ENGINES;RUN")
     ucx_gaudi_check_test_arguments(SOURCES LABELS)
     if(NOT arg_ENGINES)
-        set(arg_ENGINES rapids nixl-1.22 nixl-1.23)
+        set(arg_ENGINES ${UCX_GAUDI_TEST_ENGINES})
     endif()
-    # A sanitizer looks at our code, and 1.22 and 1.23 of NIXL run the same of it.
     set(first "")
     if(UCX_GAUDI_SANITIZE)
-        list(REMOVE_ITEM arg_ENGINES nixl-1.22)
         ucx_gaudi_runtimes(runtimes)
         set(first env LD_PRELOAD=${runtimes}) # before what --hca preloads
     endif()
