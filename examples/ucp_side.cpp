@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -214,7 +215,7 @@ template <class Operation> void loopback(Side &side, const Memory &memory, Opera
 
 void Memory::write(const std::vector<char> &bytes, std::size_t offset) {
     if (m_type == UCS_MEMORY_TYPE_HOST) {
-        std::memcpy(m_data + offset, bytes.data(), bytes.size());
+        std::copy(bytes.begin(), bytes.end(), m_data + offset);
         return;
     }
     loopback(
@@ -229,7 +230,7 @@ void Memory::write(const std::vector<char> &bytes, std::size_t offset) {
 std::vector<char> Memory::read(std::size_t length, std::size_t offset) {
     std::vector<char> bytes(length);
     if (m_type == UCS_MEMORY_TYPE_HOST) {
-        std::memcpy(bytes.data(), m_data + offset, length);
+        std::copy_n(m_data + offset, length, bytes.begin());
         return bytes;
     }
     loopback(
