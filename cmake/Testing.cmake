@@ -61,7 +61,7 @@ function(ucx_gaudi_engine_test name)
         set(arg_ENGINES ${UCX_GAUDI_TEST_ENGINES})
     endif()
     set(first "")
-    if(UCX_GAUDI_SANITIZE)
+    if(UCX_GAUDI_SANITIZE AND arg_RUN)
         ucx_gaudi_runtimes(runtimes)
         set(first env LD_PRELOAD=${runtimes}) # before what --hca preloads
     endif()
