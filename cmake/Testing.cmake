@@ -1,14 +1,14 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# The UCX that tests run on. A sanitizer looks at our code, and the two of NIXL run the same of it.
+# The UCX that tests run on, and those of them that have UCX's ib module. A sanitizer looks at our code, which is the same
+# on all of them.
 set(UCX_GAUDI_TEST_ENGINES rapids nixl-1.22 nixl-1.23)
+set(UCX_GAUDI_IB_ENGINES nixl-1.22 nixl-1.23)
 if(UCX_GAUDI_SANITIZE)
-    list(REMOVE_ITEM UCX_GAUDI_TEST_ENGINES nixl-1.22)
+    set(UCX_GAUDI_TEST_ENGINES rapids)
+    set(UCX_GAUDI_IB_ENGINES nixl-1.23)
 endif()
-# Those that have UCX's ib module.
-set(UCX_GAUDI_IB_ENGINES ${UCX_GAUDI_TEST_ENGINES})
-list(REMOVE_ITEM UCX_GAUDI_IB_ENGINES rapids)
 
 # A test that hangs must not eat the time of all others.
 set(UCX_GAUDI_TEST_TIMEOUT 300)
