@@ -143,6 +143,16 @@ TEST_P(Pieces, of_a_buffer_as_one_message) {
 INSTANTIATE_TEST_SUITE_P(Of, Pieces, ::testing::Values(Operation::tag, Operation::am, Operation::stream),
                          [](const auto &one) { return std::string(name(one.param)); });
 
+TEST_F(Variant, host_memory_where_cards_have_no_copy_path) {
+    set("SOFTGAUDI_MODEL", "gaudi3");
+    run_pair([](Side &side, bool first) {
+        Memory memory(side, UCS_MEMORY_TYPE_HOST, (2 << 20) + 1);
+        for (const Operation operation : kOperations)
+            for (const std::size_t size : {std::size_t{1}, std::size_t{65536}, std::size_t{(2 << 20) + 1}})
+                exchange(side, first, operation, memory, size, size % 2 == 0);
+    });
+}
+
 TEST_F(Variant, memory_that_the_driver_does_not_export) {
     set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EINVAL");
     converse();

@@ -2,9 +2,12 @@
 // Remote keys: 24 bytes that may come from anywhere.
 #include "uct_side.h"
 
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,7 +156,7 @@ TEST_F(Key, of_another_process_is_unpacked_but_copies_with_it_are_refused) {
 /// A process with Gaudi memory of its own, which lives until this ends.
 class Neighbour {
 public:
-    Neighbour() {
+    explicit Neighbour(bool hidden = false) {
         std::array<int, 2> ends{};
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
             throw Failure("socketpair");
@@ -161,6 +164,7 @@ public:
         if (m_child == 0) {
             close(ends[0]);
             char done = 0;
+            prctl(PR_SET_DUMPABLE, hidden ? 0 : 1);
             try {
                 const Domain domain;
                 const Buffer buffer(domain, kMiB);
@@ -214,6 +218,19 @@ TEST_F(Key, attaches_memory_of_another_process_and_checks_what_it_gets) {
     wrong.descriptor = -1;
     EXPECT_NE(attach(domain, wrong), UCS_OK);
     EXPECT_THAT(m_printed.complaints().back(), HasSubstr("not exported"));
+}
+
+TEST_F(Key, of_a_process_that_may_not_be_looked_into_is_refused_with_the_reason) {
+    const Neighbour neighbour(true);
+    // Who may look into everybody gives that up.
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2] = {};
+    ASSERT_EQ(syscall(SYS_capget, &header, data), 0);
+    data[0].effective &= ~(1u << CAP_SYS_PTRACE);
+    ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
+    const Domain domain;
+    EXPECT_NE(attach(domain, neighbour.key), UCS_OK);
+    EXPECT_THAT(m_printed.complaints().back(), HasSubstr("ptrace rules forbid it"));
 }
 
 TEST_F(Key, a_short_key_is_refused) {

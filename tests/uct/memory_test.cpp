@@ -3,6 +3,7 @@
 #include "uct_side.h"
 
 #include <stdlib.h>
+#include <ucs/memory/memtype_cache.h>
 
 #include <algorithm>
 #include <set>
@@ -115,6 +116,44 @@ TEST_F(MemoryTest, freed_memory_is_not_gaudi_once_its_block_is_gone) {
         EXPECT_TRUE(is_gaudi(domain, address));
     }
     EXPECT_FALSE(is_gaudi(domain, address)) << "a block of its own is given back at once";
+}
+
+struct Cached {
+    ucs_status_t status;
+    ucs_memory_info_t info;
+};
+
+/// What UCX's memory-type cache says.
+Cached cached(const void *address) {
+    ucs_memory_info_t info{};
+    const ucs_status_t status = ucs_memtype_cache_lookup(address, 1, &info);
+    return {status, info};
+}
+
+TEST_F(MemoryTest, the_memory_type_cache_knows_from_the_start_and_forgets_in_time) {
+    const Domain domain;
+    const Buffer kept(domain, kMiB);
+    const void *address = nullptr;
+    {
+        const Buffer large(domain, 3 * kPage);
+        address = large.data() + 5;
+        const Cached seen = cached(address);
+        ASSERT_EQ(seen.status, UCS_OK);
+        EXPECT_EQ(seen.info.type, UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_EQ(seen.info.sys_dev, domain.query(address)->sys_dev);
+        EXPECT_EQ(seen.info.mem_flags, UCS_MEM_FLAG_REGISTRABLE);
+    }
+    EXPECT_NE(cached(address).status, UCS_OK);
+    EXPECT_NE(cached(&address).status, UCS_OK) << "host memory";
+}
+
+TEST_F(MemoryTest, the_memory_type_cache_knows_what_cannot_be_registered) {
+    const Domain domain(Settings{{"DMABUF", "n"}});
+    const Buffer buffer(domain, kMiB);
+    const Cached seen = cached(buffer.data());
+    ASSERT_EQ(seen.status, UCS_OK);
+    EXPECT_EQ(seen.info.type, UCS_MEMORY_TYPE_GAUDI);
+    EXPECT_EQ(seen.info.mem_flags, 0);
 }
 
 TEST_F(MemoryTest, a_hundred_thousand_allocations_live_on_one_card) {
