@@ -47,7 +47,12 @@ void copy(void *target, const void *source, std::size_t length) {
 }
 
 ucs_status_t init(ucx_perf_context *) noexcept {
-    return shared_mover() ? UCS_OK : UCS_ERR_NO_DEVICE;
+    if (shared_mover())
+        return UCS_OK;
+    // The tool asks here before UCX opens any domain, which would have said it.
+    const auto cards = Cards::get();
+    GAUDI_UCX_LOG(*s_host, ERROR, "%s", cards ? "there is no Gaudi card" : cards.error().text.c_str());
+    return UCS_ERR_NO_DEVICE;
 }
 
 /// The tool's own bookkeeping around `memory`, which is one of its two buffers.

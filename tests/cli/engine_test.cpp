@@ -62,6 +62,16 @@ TEST_P(Engine, PerftestOfAnyTwoMemories) {
             }
 }
 
+TEST_P(Engine, PerftestWithoutCardsSaysWhy) {
+    const Result wrong = on({"env", "GAUDI_MAPPING_TABLE=[{\"index\": 0}]", "ucx_perftest", "-l", "-t", "tag_lat", "-m",
+                             "gaudi", "-n", "10"});
+    EXPECT_NE(wrong.code, 0);
+    EXPECT_THAT(wrong.out, HasSubstr("GAUDI_MAPPING_TABLE"));
+    const Result none = on({"env", "SOFTGAUDI_CARDS=0", "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "10"});
+    EXPECT_NE(none.code, 0);
+    EXPECT_THAT(none.out, HasSubstr("there is no Gaudi card"));
+}
+
 TEST_P(Engine, PerftestOfTheTransportAlone) {
     for (const char *memory : {"gaudi", "host,gaudi", "gaudi,host"})
         for (const char *test : {"put_bw", "put_lat", "get"})
