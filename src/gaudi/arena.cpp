@@ -84,7 +84,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     region->m_allocation = std::move(*allocation);
     // UCX must know from the start whether it can be registered: a refusal later fails the whole registration.
     if (m_card.exports() == Card::Exports::unknown)
-        m_card.set_exports(region->probe_export() ? Card::Exports::yes : Card::Exports::no);
+        m_card.set_exports(region->probe_export());
     if (m_card.exports() == Card::Exports::no)
         region->forbid_export();
     m_blocks.push_back(region);

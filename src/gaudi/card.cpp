@@ -58,6 +58,12 @@ Result<thunk::Device> Card::open() {
     return device;
 }
 
+void Card::set_exports(const Result<void> &probed) {
+    if (!probed)
+        m_why_no_exports = probed.error().text; // before the flag that lets others read it
+    m_exports.store(probed ? Exports::yes : Exports::no, std::memory_order_release);
+}
+
 Result<thunk::Device> Card::open_now() {
     const auto limit = std::chrono::steady_clock::now() + kOpenLimit;
     while (true) {
@@ -66,10 +72,10 @@ Result<thunk::Device> Card::open_now() {
             return device;
         const int code = device.error().code;
         if (code == EBUSY)
-            return tl::unexpected(thunk::make_error(
-                EBUSY, "hlthunk_open", m_bus_id,
-                fmt::format("card {} (module {}) is in use, and a card serves one user at a time", m_index,
-                            module_id())));
+            return tl::unexpected(
+                thunk::make_error(EBUSY, "hlthunk_open", m_bus_id,
+                                  fmt::format("card {} (module {}) is in use, and a card serves one user at a time",
+                                              m_index, module_id())));
         if (code != EAGAIN || std::chrono::steady_clock::now() >= limit)
             return device;
         std::this_thread::sleep_for(kOpenPause);

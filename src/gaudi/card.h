@@ -46,7 +46,9 @@ public:
     /// Whether the driver exports this card's memory: asked once, with the first block.
     enum class Exports { unknown, yes, no };
     Exports exports() const { return m_exports.load(std::memory_order_acquire); }
-    void set_exports(Exports exports) { m_exports.store(exports, std::memory_order_release); }
+    void set_exports(const Result<void> &probed);
+    /// What the driver said, once exports() is no.
+    const std::string &why_no_exports() const { return m_why_no_exports; }
 
     Arena &arena() { return m_arena; }
     /// The engine that copies, started at the first call.
@@ -65,6 +67,7 @@ private:
     std::mutex m_copier_mutex, m_open_mutex;
     std::atomic<bool> m_opened{false};
     std::atomic<Exports> m_exports{Exports::unknown};
+    std::string m_why_no_exports;
     thunk::Device m_device; // closed by the kernel, when the process ends
     Arena m_arena;
     std::unique_ptr<Copier> m_copier;

@@ -52,9 +52,10 @@ Result<thunk::Fd> Region::dmabuf() {
     return m_export.duplicate();
 }
 
-bool Region::probe_export() {
+Result<void> Region::probe_export() {
     const std::lock_guard guard(m_export_mutex);
-    return make_export().has_value() || exportable();
+    auto made = make_export();
+    return exportable() ? Result<void>() : made;
 }
 
 int Region::export_descriptor() {

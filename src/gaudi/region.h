@@ -45,8 +45,8 @@ public:
     void forbid_export() { m_exportable.store(false, std::memory_order_release); }
     /// A new descriptor of the one export that the mapping has. The caller owns it.
     Result<thunk::Fd> dmabuf();
-    /// Whether the driver exports it. Nothing is handed out.
-    bool probe_export();
+    /// Whether the driver exports it, or why not. Nothing is handed out.
+    Result<void> probe_export();
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
     /// nobody can write through it.
     int export_descriptor();

@@ -16,7 +16,8 @@ using namespace ucx;
 
 namespace {
 
-template <std::size_t Size> void copy_name(char (&to)[Size], std::string_view from) {
+template <std::size_t Size>
+void copy_name(char (&to)[Size], std::string_view from) {
     to[from.copy(to, Size - 1)] = '\0';
 }
 
@@ -32,7 +33,7 @@ ucs_config_global_list_entry config_entry(const char *name, const char *prefix, 
 
 } // namespace
 
-Component::Component(Host &host) : uct_component{}, m_host(host), m_tables(host) {
+Component::Component(Host &host) : uct_component{}, m_host(host), m_tables(host), m_advice(host) {
     copy_name(name, kComponentName);
     fill_component<Component>(*this);
     md_config = config_entry("Gaudi memory domain", "GAUDI_COPY_", m_tables.md.data(), sizeof(MdConfig));
@@ -45,8 +46,8 @@ Component::Component(Host &host) : uct_component{}, m_host(host), m_tables(host)
     m_cpy.config = config_entry("Gaudi copy transport", "GAUDI_CPY_", m_tables.cpy.data(), sizeof(IfaceConfig));
     copy_name(m_gdr.name, "gaudi_gdr");
     fill_tl<Md>(m_gdr);
-    m_gdr.config = config_entry("Gaudi copy transport, upstream's name", "GAUDI_GDR_", m_tables.gdr.data(),
-                                sizeof(IfaceConfig));
+    m_gdr.config =
+        config_entry("Gaudi copy transport, upstream's name", "GAUDI_GDR_", m_tables.gdr.data(), sizeof(IfaceConfig));
 }
 
 void Component::add_to(Host &host) {
@@ -56,9 +57,7 @@ void Component::add_to(Host &host) {
     host.call().uct_tl_register(component, &component->m_gdr);
 }
 
-void Component::failed(const Error &error) const noexcept {
-    GAUDI_UCX_LOG(m_host, ERROR, "%s", error.text.c_str());
-}
+void Component::failed(const Error &error) const noexcept { GAUDI_UCX_LOG(m_host, ERROR, "%s", error.text.c_str()); }
 
 /// The cards with their names in this UCX's topology; null where there is no library to ask.
 Result<Cards *> Component::cards() {
@@ -129,9 +128,7 @@ Result<void> Component::rkey_unpack(const void *buffer, const uct_rkey_unpack_pa
     return {};
 }
 
-ucs_status_t Component::rkey_release(uct_rkey_t, void *) {
-    return UCS_OK;
-}
+ucs_status_t Component::rkey_release(uct_rkey_t, void *) { return UCS_OK; }
 
 ucs_status_t Component::rkey_compare(uct_rkey_t rkey1, uct_rkey_t rkey2, const uct_rkey_compare_params *params,
                                      int *result) {
@@ -153,7 +150,24 @@ Card *Component::card_of(ucs_sys_device_t sys_device) const {
 }
 
 std::uint8_t Component::mem_flags(const Region &region) const {
-    return m_dmabuf.load(std::memory_order_relaxed) && region.exportable() ? UCS_MEM_FLAG_REGISTRABLE : 0;
+    return m_dmabuf.load(std::memory_order_relaxed) != UCS_NO && region.exportable() ? UCS_MEM_FLAG_REGISTRABLE : 0;
+}
+
+void Component::begin_domain(ucs_ternary_auto_value_t dmabuf) {
+    m_dmabuf.store(dmabuf, std::memory_order_relaxed);
+    if (dmabuf == UCS_NO)
+        say_staged("UCX_GAUDI_COPY_DMABUF=n");
+    m_advice.begin();
+}
+
+/// Once, and as loud as the user's wish for zero copy was.
+void Component::say_staged(const char *why) {
+    if (m_said_staged.exchange(true))
+        return;
+    if (m_dmabuf.load(std::memory_order_relaxed) == UCS_YES)
+        GAUDI_UCX_LOG(m_host, WARN, "RDMA devices reach Gaudi memory through host memory only: %s", why);
+    else
+        GAUDI_UCX_LOG(m_host, DIAG, "RDMA devices reach Gaudi memory through host memory only: %s", why);
 }
 
 void Component::start_listening(Cards &cards) {
@@ -186,6 +200,8 @@ void Component::watch_host_memory() {
 }
 
 void Component::mapped(const Region &region) {
+    if (region.card().exports() == Card::Exports::no && m_dmabuf.load(std::memory_order_relaxed) != UCS_NO)
+        say_staged(region.card().why_no_exports().c_str());
     m_host.call().ucs_memtype_cache_update(reinterpret_cast<const void *>(region.base()), region.size(),
                                            UCS_MEMORY_TYPE_GAUDI, sys_device(region.card()), mem_flags(region));
 }

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "gaudi/cards.h"
+#include "refusal_advice.h"
 #include "ucx/edge.h"
 #include "ucx/host.h"
 
@@ -37,7 +38,9 @@ public:
     ucx::ucs_sys_device_t sys_device(const Card &card) const;
     Card *card_of(ucx::ucs_sys_device_t sys_device) const;
     std::uint8_t mem_flags(const Region &region) const;
-    void set_dmabuf(bool allowed) { m_dmabuf.store(allowed, std::memory_order_relaxed); }
+    /// A domain begins or ends; exports are as the last to begin wants them.
+    void begin_domain(ucx::ucs_ternary_auto_value_t dmabuf);
+    void end_domain() { m_advice.end(); }
     /// UCX's memory-type cache is told of blocks from now on.
     void start_listening(Cards &cards);
 
@@ -49,13 +52,16 @@ private:
     explicit Component(ucx::Host &host);
     Result<Cards *> cards();
     void watch_host_memory();
+    void say_staged(const char *why);
 
     ucx::Host &m_host;
     ConfigTables m_tables;
     ucx::uct_tl m_cpy{}, m_gdr{};
     Cards *m_cards = nullptr;
     std::vector<ucx::ucs_sys_device_t> m_sys_devices; // by card
-    std::atomic<bool> m_dmabuf{true};
+    RefusalAdvice m_advice;
+    std::atomic<ucx::ucs_ternary_auto_value_t> m_dmabuf{ucx::UCS_TRY};
+    std::atomic<bool> m_said_staged{false};
     std::mutex m_mutex;
     bool m_listening = false;
 };

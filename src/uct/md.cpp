@@ -26,9 +26,7 @@ tl::unexpected<Error> refuse(int code, const char *call, std::string sentence) {
     return tl::unexpected(Error{code, call, std::move(sentence)});
 }
 
-std::uint64_t number(const void *address) {
-    return reinterpret_cast<std::uint64_t>(address);
-}
+std::uint64_t number(const void *address) { return reinterpret_cast<std::uint64_t>(address); }
 
 /// The card that the user wants memory on: ours, or the name that launch lines for upstream's module use.
 std::string wanted_device(const char *configured) {
@@ -43,14 +41,15 @@ uct_md_ops Md::s_ops = make_md_ops<Md>();
 
 Md::Md(Component &component, Cards &cards, const MdConfig &config)
     : uct_md{&s_ops, &component}, m_component(component), m_cards(cards), m_device(wanted_device(config.device)),
-      m_max_memory(config.max_memory), m_dmabuf(config.dmabuf != UCS_NO) {}
+      m_max_memory(config.max_memory), m_dmabuf(config.dmabuf != UCS_NO) {
+    m_component.begin_domain(config.dmabuf);
+}
 
 Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config) {
     std::unique_ptr<Md, void (*)(Md *)> md(new Md(component, cards, config), [](Md *made) { delete made; });
     if (md->m_device != "auto")
         if (auto named = cards.named(md->m_device); !named)
             return tl::unexpected(named.error());
-    component.set_dmabuf(md->m_dmabuf);
     settings().max_memory.store(md->limit(), std::memory_order_relaxed);
     if (!cards.empty())
         component.start_listening(cards);
@@ -77,8 +76,8 @@ std::uint64_t Md::limit() const {
 ucs_status_t Md::query(uct_md_attr_v2 *attr) {
     attr->max_alloc = UINT64_MAX;
     attr->max_reg = SIZE_MAX;
-    attr->flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_FIXED |
-                  UCT_MD_FLAG_REG_DMABUF;
+    attr->flags =
+        UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_FIXED | UCT_MD_FLAG_REG_DMABUF;
     attr->reg_mem_types = kHost | kGaudi;
     attr->reg_nonblock_mem_types = 0;
     attr->cache_mem_types = 0;
@@ -173,8 +172,8 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
         const std::uint64_t offset = (mask & UCT_MD_MEM_REG_FIELD_DMABUF_OFFSET) != 0 ? params->dmabuf_offset : 0;
         if (thunk::Fd own(fcntl(params->dmabuf_fd, F_DUPFD_CLOEXEC, 0)); own && is_dmabuf(own.get())) {
             handle->kind = MemoryHandle::Kind::dmabuf;
-            handle->range = std::make_unique<HostRange>(handle->address, length, m_cards.all().size(), std::move(own),
-                                                        offset);
+            handle->range =
+                std::make_unique<HostRange>(handle->address, length, m_cards.all().size(), std::move(own), offset);
         }
     } else if ((!typed || params->mem_type == UCS_MEMORY_TYPE_HOST)) {
         // UCX registers all host memory with every domain: nothing is opened or pinned for it here.
@@ -258,8 +257,10 @@ Result<void> Md::mkey_pack(uct_mem_h memh, void *, std::size_t, const uct_md_mke
 }
 
 Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params, uct_mem_h *memh) {
-    if (params && (params->field_mask & UCT_MD_MEM_ATTACH_FIELD_MKEY_SIZE) != 0 && params->mkey_size < sizeof(RemoteKey))
-        return refuse(EINVAL, "mem_attach", fmt::format("a key has {} bytes, not {}", sizeof(RemoteKey), params->mkey_size));
+    if (params && (params->field_mask & UCT_MD_MEM_ATTACH_FIELD_MKEY_SIZE) != 0 &&
+        params->mkey_size < sizeof(RemoteKey))
+        return refuse(EINVAL, "mem_attach",
+                      fmt::format("a key has {} bytes, not {}", sizeof(RemoteKey), params->mkey_size));
     auto key = RemoteKey::read(buffer, m_cards);
     if (!key)
         return tl::unexpected(key.error());
@@ -291,10 +292,10 @@ Result<void> Md::query_devices(uct_tl_device_resource **devices, unsigned *count
     if (!*devices)
         return refuse(ENOMEM, "query_devices", "no memory to list the gaudi device");
     // One for all cards: UCP takes at most two lanes for a memory type, and the addresses tell the cards apart.
-    std::strncpy((*devices)->name, "gaudi", sizeof (*devices)->name - 1);
+    std::strncpy((*devices)->name, "gaudi", sizeof(*devices)->name - 1);
     (*devices)->type = UCT_DEVICE_TYPE_ACC;
-    (*devices)->sys_device = m_cards.all().size() == 1 ? m_component.sys_device(*m_cards.all().front())
-                                                       : UCS_SYS_DEVICE_ID_UNKNOWN;
+    (*devices)->sys_device =
+        m_cards.all().size() == 1 ? m_component.sys_device(*m_cards.all().front()) : UCS_SYS_DEVICE_ID_UNKNOWN;
     *count = 1;
     return {};
 }

@@ -17,8 +17,7 @@ public:
     void close() { delete this; }
     ucx::ucs_status_t query(ucx::uct_md_attr_v2 *attr);
     Result<void> mem_alloc(std::size_t *length, void **address, ucx::ucs_memory_type_t mem_type,
-                           ucx::ucs_sys_device_t sys_dev, unsigned flags, const char *alloc_name,
-                           ucx::uct_mem_h *memh);
+                           ucx::ucs_sys_device_t sys_dev, unsigned flags, const char *alloc_name, ucx::uct_mem_h *memh);
     Result<void> mem_free(ucx::uct_mem_h memh);
     Result<void> mem_reg(void *address, std::size_t length, const ucx::uct_md_mem_reg_params *params,
                          ucx::uct_mem_h *memh);
@@ -40,7 +39,7 @@ public:
 
 private:
     Md(Component &component, Cards &cards, const MdConfig &config);
-    ~Md() = default;
+    ~Md() { m_component.end_domain(); }
 
     std::uint64_t limit() const; // of each card
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);

@@ -4,6 +4,11 @@
 #include "conversation.h"
 #include "fabric.h"
 #include "moved.h"
+#include "printed.h"
+
+#include <gmock/gmock.h>
+
+#include <list>
 
 using namespace e2e;
 
@@ -14,7 +19,8 @@ protected:
     Refusal() { set("SOFTHCA_FAULTS", "reg_dmabuf_mr@0#2+=EPERM;reg_dmabuf_mr@1#2+=EPERM"); }
 };
 
-TEST_F(Refusal, of_a_registration_fails_the_mapping_of_card_memory) {
+TEST_F(Refusal, of_a_registration_fails_the_mapping_of_card_memory_and_what_helps_is_said) {
+    const Printed printed;
     run_pair(
         [](Side &side, bool) {
             try {
@@ -27,6 +33,25 @@ TEST_F(Refusal, of_a_registration_fails_the_mapping_of_card_memory) {
             throw Failure("card memory was mapped although the HCA refused it");
         },
         {.complaints = true});
+    EXPECT_THAT(printed.complaints(), ::testing::Contains(::testing::HasSubstr("UCX_GAUDI_COPY_DMABUF=n stages it")));
+}
+
+TEST_F(Refusal, of_host_memory_is_no_affair_of_ours) {
+    set("SOFTHCA_FAULTS", "reg_mr@0#8+=EPERM;reg_mr@1#8+=EPERM");
+    const Printed printed;
+    run_pair(
+        [](Side &side, bool) {
+            try {
+                std::list<Memory> memory;
+                for (unsigned i = 0; i < 16; ++i)
+                    memory.emplace_back(side, UCS_MEMORY_TYPE_HOST, 1 << 20);
+            } catch (const Failure &) {
+                return;
+            }
+            throw Failure("host memory was mapped although the HCA refused it");
+        },
+        {.complaints = true});
+    EXPECT_THAT(printed.text(), ::testing::Not(::testing::HasSubstr("UCX_GAUDI_COPY_DMABUF")));
 }
 
 TEST_F(Refusal, hurts_nobody_who_stages) {

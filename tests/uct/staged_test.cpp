@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where RDMA devices get no dma-buf of Gaudi memory, one sentence says why: aloud when the user demanded it.
+#include "uct_side.h"
+
+#include <stdlib.h>
+
+#include <sstream>
+
+using namespace uct_side;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+namespace {
+
+constexpr const char *kRefused = "device_mapped_memory_export_dmabuf_fd=EINVAL";
+constexpr const char *kStaged = "through host memory only";
+
+class Staged : public ::testing::Test {
+protected:
+    /// What is printed when a domain is opened twice and allocates.
+    std::vector<std::string> sentences(const char *dmabuf, const char *faults) {
+        setenv("UCX_GAUDI_COPY_DMABUF", dmabuf, 1);
+        setenv("SOFTGAUDI_FAULTS", faults, 1);
+        for (unsigned i = 0; i < 2; ++i) {
+            Domain domain;
+            const Buffer one(domain, kMiB), other(domain, kMiB);
+        }
+        std::vector<std::string> found;
+        std::istringstream lines(m_printed.text());
+        for (std::string line; std::getline(lines, line);)
+            if (line.find(kStaged) != std::string::npos)
+                found.push_back(line);
+        return found;
+    }
+    e2e::Printed m_printed;
+};
+
+TEST_F(Staged, nothing_is_said_where_memory_is_exported) {
+    EXPECT_THAT(sentences("try", ""), IsEmpty());
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_F(Staged, because_the_user_wants_it) {
+    EXPECT_THAT(sentences("n", ""),
+                AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" DIAG "), HasSubstr("UCX_GAUDI_COPY_DMABUF=n")))));
+}
+
+TEST_F(Staged, because_the_driver_does_not_export) {
+    EXPECT_THAT(sentences("try", kRefused),
+                AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" DIAG "), HasSubstr("EINVAL")))));
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_F(Staged, although_the_user_demands_zero_copy) {
+    EXPECT_THAT(sentences("y", kRefused), AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" WARN "), HasSubstr("EINVAL")))));
+}
+
+} // namespace
