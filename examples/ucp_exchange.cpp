@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two processes exchange Gaudi memory through UCP, in several ways, and a table tells what the cards moved for it.
 //
-//     ucp_exchange [STAT]     STAT reports the counters of the software server (softgaudi_stat); without it, as on real
-//                             cards, nothing is counted
+//     ucp_exchange [STAT]            within the machine. STAT reports the counters of the software server
+//                                    (softgaudi_stat); without it, as on real cards, nothing is counted
+//     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA reports theirs (softhca_stat)
+#include "moved.h"
 #include "ucp_side.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,7 +16,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -30,9 +33,10 @@ struct Exchange {
     std::size_t size;
     const char *over;       // for people
     const char *transports; // for UCX
+    bool zero_copy = true;
 };
 
-constexpr Exchange kExchanges[] = {
+constexpr Exchange kWithin[] = {
     {"send and receive", Way::tag, 4096, "shared memory", "sm,gaudi_cpy"},
     {"send and receive", Way::tag, 64 << 20, "shared memory", "sm,gaudi_cpy"},
     {"put", Way::put, 64 << 20, "shared memory", "sm,gaudi_cpy"},
@@ -40,35 +44,24 @@ constexpr Exchange kExchanges[] = {
     {"send and receive", Way::tag, 64 << 20, "tcp", "tcp,gaudi_cpy"},
     {"put", Way::put, 64 << 20, "tcp", "tcp,gaudi_cpy"},
 };
+constexpr Exchange kRdma[] = {
+    {"put", Way::put, 64 << 20, "RDMA", "rc_v,gaudi_cpy"},
+    {"put", Way::put, 64 << 20, "RDMA", "rc_v,gaudi_cpy", false},
+    {"send and receive", Way::tag, 64 << 20, "RDMA", "rc_v,gaudi_cpy"},
+    {"send and receive", Way::tag, 64 << 20, "RDMA", "rc_v,gaudi_cpy", false},
+};
+
+/// The programs that report what was counted.
+struct Stats {
+    const char *cards = nullptr;
+    const char *hcas = nullptr;
+};
 
 std::string size_text(std::uint64_t bytes) {
-    return bytes == 0 ? "-" : bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
+    return bytes == 0         ? "-"
+           : bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20)
+                              : fmt::format("{} KiB", bytes >> 10);
 }
-
-/// What all cards of the software server have moved so far.
-struct Moved {
-    std::uint64_t up = 0, down = 0, within = 0;
-
-    static Moved so_far(const char *program) {
-        Moved moved;
-        std::FILE *pipe = program ? popen((std::string(program) + " --json").c_str(), "re") : nullptr;
-        if (!pipe)
-            return moved;
-        std::string text;
-        std::array<char, 4096> piece{};
-        while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
-            text.append(piece.data(), got);
-        if (pclose(pipe) != 0)
-            throw Failure("the counters cannot be read");
-        const nlohmann::json report = nlohmann::json::parse(text);
-        for (const auto &card : report.at("cards")) {
-            moved.up += card.at("up_bytes").get<std::uint64_t>();
-            moved.down += card.at("down_bytes").get<std::uint64_t>();
-            moved.within += card.at("card_bytes").get<std::uint64_t>();
-        }
-        return moved;
-    }
-};
 
 void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const std::vector<char> &peer_key,
               std::uint64_t peer_address) {
@@ -82,8 +75,9 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
     } else if (first) {
         ucp_rkey_h key = nullptr;
         check(ucp_ep_rkey_unpack(side.peer(), peer_key.data(), &key), "ucp_ep_rkey_unpack");
-        side.finish(what.way == Way::put ? ucp_put_nbx(side.peer(), memory.data(), what.size, peer_address, key, &param)
-                                         : ucp_get_nbx(side.peer(), memory.data(), what.size, peer_address, key, &param),
+        side.finish(what.way == Way::put
+                        ? ucp_put_nbx(side.peer(), memory.data(), what.size, peer_address, key, &param)
+                        : ucp_get_nbx(side.peer(), memory.data(), what.size, peer_address, key, &param),
                     what.name);
         ucp_request_param_t none{};
         side.finish(ucp_ep_flush_nbx(side.peer(), &none), "flush");
@@ -96,6 +90,8 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
 int run_side(int other, int reporter, bool first, const Exchange &what) {
     try {
         setenv("UCX_TLS", what.transports, 1);
+        if (!what.zero_copy)
+            setenv("UCX_IB_GPU_DIRECT_RDMA", "n", 1);
         Pipe pipe(other), report(reporter);
         Side side(pipe, {});
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, what.size);
@@ -119,8 +115,28 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
     }
 }
 
-/// Whether every byte arrived.
-bool run(const Exchange &what, const char *stat) {
+const char *verdict(bool good) { return good ? "every byte arrived" : "FAILED"; }
+
+void print_within(const Exchange &what, const Moved &moved, bool good) {
+    fmt::print("{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}  {}\n", what.name, size_text(what.size), what.over,
+               size_text(moved.up), size_text(moved.down), size_text(moved.within), verdict(good));
+}
+
+/// The way the bytes took, by what the HCAs touched.
+const char *path(const Moved &moved, std::size_t size) {
+    return moved.direct >= 2 * size ? "card -> HCA -> HCA -> card"
+           : moved.direct == 0      ? "card -> host memory -> HCA -> HCA -> host memory -> card"
+                                    : "partly through host memory";
+}
+
+void print_rdma(const Exchange &what, const Moved &moved, bool good) {
+    fmt::print("{} of {} over {}, zero copy {}: {}\n    path: {}\n    host-staged bytes: {}\n", what.name,
+               size_text(what.size), what.over, what.zero_copy ? "allowed" : "forbidden (UCX_IB_GPU_DIRECT_RDMA=n)",
+               verdict(good), good ? path(moved, what.size) : "unknown", moved.staged());
+}
+
+/// Whether every byte arrived, and over RDMA the way it should.
+bool run(const Exchange &what, const Stats &stats) {
     std::array<int, 2> between{};
     std::array<std::array<int, 2>, 2> reports{};
     for (auto *ends : {between.data(), reports[0].data(), reports[1].data()})
@@ -144,13 +160,12 @@ bool run(const Exchange &what, const char *stat) {
         Pipe first(reports[0][0]), second(reports[1][0]);
         first.receive(); // both are ready, and nothing is under way
         second.receive();
-        const Moved before = Moved::so_far(stat);
+        const Moved before = Moved::so_far(stats.cards, stats.hcas);
         for (Pipe *side : {&first, &second})
             side->send({'g'});
         first.receive();
         second.receive();
-        const Moved after = Moved::so_far(stat);
-        moved = {after.up - before.up, after.down - before.down, after.within - before.within};
+        moved = Moved::so_far(stats.cards, stats.hcas) - before;
         for (Pipe *side : {&first, &second})
             side->send({'e'});
     } catch (const Failure &) {
@@ -162,27 +177,29 @@ bool run(const Exchange &what, const char *stat) {
         waitpid(sides[i], &status, 0);
         good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
-    fmt::print("{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}  {}\n", what.name, size_text(what.size), what.over,
-               size_text(moved.up), size_text(moved.down), size_text(moved.within),
-               good ? "every byte arrived" : "FAILED");
+    (stats.hcas ? print_rdma : print_within)(what, moved, good);
     std::fflush(stdout);
-    return good;
+    const bool staged = moved.staged() != 0;
+    return good && (!stats.hcas || staged != what.zero_copy);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    if (argc > 2) {
-        fmt::print(stderr, "usage: ucp_exchange [STAT]\n");
+    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    const bool rdma = words.size() == 3 && words[0] == "--rdma";
+    if (!rdma && (words.size() > 1 || (words.size() == 1 && words[0].starts_with("-")))) {
+        fmt::print(stderr, "usage: ucp_exchange [STAT] | --rdma STAT HCA-STAT\n");
         return 2;
     }
-    const char *stat = argc == 2 ? argv[1] : nullptr;
-    fmt::print("{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}\n", "two processes", "bytes", "over", "card to host",
-               "host to card", "within cards");
+    const Stats stats = rdma ? Stats{argv[2], argv[3]} : Stats{argc == 2 ? argv[1] : nullptr};
+    if (!rdma)
+        fmt::print("{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}\n", "two processes", "bytes", "over", "card to host",
+                   "host to card", "within cards");
     bool good = true;
     try {
-        for (const Exchange &what : kExchanges)
-            good = run(what, stat) && good;
+        for (const Exchange &what : rdma ? std::span<const Exchange>(kRdma) : std::span<const Exchange>(kWithin))
+            good = run(what, stats) && good;
     } catch (const std::exception &error) {
         fmt::print(stderr, "ucp_exchange: {}\n", error.what());
         return 1;

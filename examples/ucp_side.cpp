@@ -170,8 +170,8 @@ void Side::finish(ucs_status_ptr_t request, const char *what) {
 Memory::Memory(Side &side, ucs_memory_type_t type, std::size_t size)
     : m_side(side), m_type(type), m_size(size == 0 ? 1 : size) {
     ucp_mem_map_params_t params{};
-    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS |
-                        UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+    params.field_mask =
+        UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
     params.length = m_size;
     params.flags = UCP_MEM_MAP_ALLOCATE;
     params.memory_type = type;
@@ -201,7 +201,8 @@ std::vector<char> Memory::key() const {
 namespace {
 
 /// Something with a key of one's own memory, on the endpoint to oneself.
-template <class Operation> void loopback(Side &side, const Memory &memory, Operation operation, const char *what) {
+template <class Operation>
+void loopback(Side &side, const Memory &memory, Operation operation, const char *what) {
     ucp_rkey_h key = nullptr;
     check(ucp_ep_rkey_unpack(side.self(), memory.key().data(), &key), "ucp_ep_rkey_unpack");
     ucp_request_param_t param{};
@@ -221,8 +222,8 @@ void Memory::write(const std::vector<char> &bytes, std::size_t offset) {
     loopback(
         m_side, *this,
         [&](ucp_rkey_h key, ucp_request_param_t *param) {
-            return ucp_put_nbx(m_side.self(), bytes.data(), bytes.size(), reinterpret_cast<std::uint64_t>(m_data + offset),
-                               key, param);
+            return ucp_put_nbx(m_side.self(), bytes.data(), bytes.size(),
+                               reinterpret_cast<std::uint64_t>(m_data + offset), key, param);
         },
         "fill by put");
 }
@@ -236,8 +237,8 @@ std::vector<char> Memory::read(std::size_t length, std::size_t offset) {
     loopback(
         m_side, *this,
         [&](ucp_rkey_h key, ucp_request_param_t *param) {
-            return ucp_get_nbx(m_side.self(), bytes.data(), length, reinterpret_cast<std::uint64_t>(m_data + offset), key,
-                               param);
+            return ucp_get_nbx(m_side.self(), bytes.data(), length, reinterpret_cast<std::uint64_t>(m_data + offset),
+                               key, param);
         },
         "read by get");
     return bytes;

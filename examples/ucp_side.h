@@ -37,8 +37,8 @@ private:
 };
 
 struct Options {
-    bool wakeup = false;  // sleep on the worker's descriptor instead of polling
-    bool threads = false; // a worker for several threads
+    bool wakeup = false;     // sleep on the worker's descriptor instead of polling
+    bool threads = false;    // a worker for several threads
     bool complaints = false; // UCX is expected to print errors
     /// Variables that only the second side has.
     std::vector<std::pair<std::string, std::string>> second_environment = {};

@@ -36,10 +36,11 @@ def tail(log, lines):
 
 
 def progress(log):
-    """'12/340' when the newest part of the log counts like ninja ('[12/340] ...') or ctest ('12/340 Test ...')."""
+    """How far a command is: '12/340' when the newest part of its log counts like ninja ('[12/340] ...') or ctest
+    ('12/340 Test ...'), or what follows 'progress: ' in it."""
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-        counts = re.findall(rb"^\[? *(\d+/\d+)[\] ]", file.read(), re.MULTILINE)
+        counts = re.findall(rb"^(?:\[? *(?=\d+/\d+[\] ])|progress: )(\d+/\d+|.*)", file.read(), re.MULTILINE)
     return counts[-1].decode() if counts else ""
 
 

@@ -14,9 +14,9 @@ namespace {
 
 // A host that polls a word in memory makes no calls; after this long without one it is taken to be waiting. Its own
 // time counts, not that of a busy machine, unless it sleeps between two looks.
-constexpr uint64_t kQuietCpuNs = 20'000'000;
+constexpr uint64_t kQuietCpuNs = 2'000'000;
 constexpr uint64_t kQuietNs = 250'000'000;
-constexpr uint64_t kLookNs = 5'000'000; // between two looks at whether that is so
+constexpr uint64_t kLookNs = 500'000; // between two looks at whether that is so
 
 uint64_t cpu_ns() {
     timespec used{};
@@ -24,9 +24,7 @@ uint64_t cpu_ns() {
     return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(used.tv_nsec);
 }
 
-bool alive(int32_t pid) {
-    return pid != 0 && (kill(pid, 0) == 0 || errno != ESRCH);
-}
+bool alive(int32_t pid) { return pid != 0 && (kill(pid, 0) == 0 || errno != ESRCH); }
 
 } // namespace
 
@@ -223,13 +221,16 @@ void Clock::settle() {
 bool Clock::advance(uint64_t limit) {
     if (!m_state)
         return false;
-    settle();
-    {
+    for (bool moved = false; !moved;) {
+        settle();
         const Guard guard(*m_state);
+        if (!at_rest())
+            continue; // another thread or process has moved the clock just now
         const ClockState::Sleeper *next = next_sleeper();
         if (!next || next->wake > limit)
             return false;
         move_to(next->wake);
+        moved = true;
     }
     settle();
     return true;

@@ -68,7 +68,10 @@ int main(int argc, char **argv) {
     for (unsigned i = 0; i < server->cards(); ++i)
         cards.push_back(report(server->card(i)));
     if (option == "--json") {
-        fmt::print("{}\n", nlohmann::ordered_json{{"schema", 1}, {"software", true}, {"cards", cards}}.dump(2));
+        nlohmann::ordered_json all{{"schema", 1}, {"software", true}, {"cards", cards}};
+        if (server->clock().is_virtual())
+            all["clock_ns"] = server->clock().now();
+        fmt::print("{}\n", all.dump(2));
         return 0;
     }
     for (const auto &card : cards)

@@ -303,7 +303,7 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
         } else if (poll) {
             m_clock.advance(); // by one event: a poll must not pass over what else the host polls for
             last_look = true;
-        } else if (!m_clock.advance(model_deadline)) {
+        } else if (!m_clock.advance(model_deadline) && slot.status.load() == SlotStatus::running) {
             if (model_deadline == kForever) {
                 slot.changed.wait(seen, std::min(due, monotonic_ns() + 10'000'000));
             } else {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 namespace softhca {
 namespace {
 
-constexpr size_t kDescriptors = 64;
+constexpr size_t kEntries = 64;
 
 } // namespace
 
@@ -28,16 +29,32 @@ bool Peers::dying(uint32_t process) const {
     return syscall(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
 }
 
-int Peers::descriptor(const MrEntry &region, uint32_t key) {
-    if (region.process == m_fabric.self())
-        return region.fd;
+Peers::Entry::Entry(uint32_t key, File file, const MrEntry &region) : m_key(key), m_file(std::move(file)) {
+    if (!m_file || region.kernel)
+        return; // a kernel's dma-buf is mapped piece by piece, if its exporter allows it at all
+    m_begin = region.base % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    m_length = m_begin + region.length;
+    void *memory =
+        mmap(nullptr, m_length, PROT_READ, MAP_SHARED, m_file.get(), static_cast<off_t>(region.base - m_begin));
+    if (memory != MAP_FAILED)
+        m_map = static_cast<unsigned char *>(memory);
+}
+
+Peers::Entry::~Entry() {
+    if (m_map)
+        munmap(m_map, m_length);
+}
+
+Peers::Import Peers::import(const MrEntry &region, uint32_t key) {
+    if (!m_entries.empty() && m_entries.front().key() == key)
+        return m_entries.front().import();
     // What was deregistered meanwhile must not be kept.
-    m_descriptors.remove_if([&](const Descriptor &entry) { return m_fabric.state().mrs.find(entry.key) == nullptr; });
-    const auto known = std::find_if(m_descriptors.begin(), m_descriptors.end(),
-                                    [&](const Descriptor &entry) { return entry.key == key; });
-    if (known != m_descriptors.end()) {
-        m_descriptors.splice(m_descriptors.begin(), m_descriptors, known);
-        return m_descriptors.front().file.get();
+    m_entries.remove_if([&](const Entry &entry) { return m_fabric.state().mrs.find(entry.key()) == nullptr; });
+    const auto known =
+        std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.key() == key; });
+    if (known != m_entries.end()) {
+        m_entries.splice(m_entries.begin(), m_entries, known);
+        return m_entries.front().import();
     }
     const int32_t pid = m_fabric.state().processes.entries[region.process].pid.load();
     // A description of our own where that works: it does not prolong the export. A kernel's dma-buf is only shared.
@@ -47,11 +64,11 @@ int Peers::descriptor(const MrEntry &region, uint32_t key) {
         file = File(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), region.fd, 0)));
     }
     if (!file)
-        return -1;
-    m_descriptors.push_front({key, std::move(file)});
-    if (m_descriptors.size() > kDescriptors)
-        m_descriptors.pop_back();
-    return m_descriptors.front().file.get();
+        return {};
+    m_entries.emplace_front(key, std::move(file), region);
+    if (m_entries.size() > kEntries)
+        m_entries.pop_back();
+    return m_entries.front().import();
 }
 
 } // namespace softhca

@@ -18,17 +18,33 @@ public:
     /// The same when its memory was found missing: a process loses that first when it dies.
     bool dying(uint32_t process) const;
 
-    /// A descriptor in this process of the dma-buf that region `key` was registered with, -1 when it cannot be had.
-    int descriptor(const MrEntry &region, uint32_t key);
+    /// The dma-buf that a region was registered with, as this process has it.
+    struct Import {
+        int fd = -1;
+        const unsigned char *window = nullptr; // the region's bytes, for the kernel to read; null where there is none
+    };
+    Import import(const MrEntry &region, uint32_t key);
 
 private:
-    struct Descriptor {
-        uint32_t key;
-        File file;
+    class Entry {
+    public:
+        Entry(uint32_t key, File file, const MrEntry &region);
+        ~Entry();
+        Entry(const Entry &) = delete;
+        Entry &operator=(const Entry &) = delete;
+
+        uint32_t key() const { return m_key; }
+        Import import() const { return {m_file.get(), m_map ? m_map + m_begin : nullptr}; }
+
+    private:
+        const uint32_t m_key;
+        const File m_file;
+        size_t m_begin = 0, m_length = 0; // of the region in the mapping, of the mapping
+        unsigned char *m_map = nullptr;
     };
 
     Fabric &m_fabric;
-    std::list<Descriptor> m_descriptors; // most recently used first; bounded, they keep memory of others alive
+    std::list<Entry> m_entries; // most recently used first; bounded, they keep memory of others alive
 };
 
 } // namespace softhca

@@ -62,6 +62,7 @@ struct Transfer::Place {
     uint64_t address = 0; // in that process
     int fd = -1;          // or else a file
     uint64_t offset = 0;
+    const unsigned char *window = nullptr; // the file's bytes in this process, to be read by the kernel
     bool kernel = false;
     bool here = false; // `address` is this process's
 };
@@ -92,9 +93,11 @@ bool Transfer::resolve(const Segment &segment, Place &place, Touch &touch) {
         return false;
     const uint64_t inside = segment.address - region->iova;
     if (region->kind == Kind::dmabuf) {
-        place.fd = m_peers.descriptor(*region, segment.key);
+        const Peers::Import import = m_peers.import(*region, segment.key);
+        place.fd = import.fd;
         place.offset = region->base + inside;
         place.kernel = region->kernel;
+        place.window = import.window ? import.window + inside : nullptr;
         return place.fd >= 0;
     }
     place.pid = m_fabric.state().processes.entries[region->process].pid.load();
@@ -142,10 +145,11 @@ Transfer::Fault Transfer::piece(const Segment &from, const Segment &to, size_t b
         return Fault::source;
     if (!resolve(to, target, to_touch))
         return Fault::target;
-    if (source.here)
-        return write(target, reinterpret_cast<void *>(source.address), bytes) ? Fault::none
-               : there(source, bytes)                                         ? Fault::target
-                                                                              : Fault::source;
+    if (source.here || source.window)
+        return write(target, source.here ? reinterpret_cast<const void *>(source.address) : source.window, bytes)
+                   ? Fault::none
+               : there(source, bytes) ? Fault::target
+                                      : Fault::source;
     if (target.here)
         return read(source, reinterpret_cast<void *>(target.address), bytes) ? Fault::none
                : there(source, bytes)                                        ? Fault::target

@@ -144,7 +144,8 @@ void Copier::emit(Lane &lane) {
             last.size += static_cast<std::uint32_t>(piece); // the next stretch of the same copy, or of its neighbour
             std::memcpy(buffer + (batch.packets - 1) * sizeof last, &last, sizeof last);
         } else if (piece > 0) {
-            packet::LinearDma copy{.size = static_cast<std::uint32_t>(piece), .source = source, .destination = destination};
+            packet::LinearDma copy{
+                .size = static_cast<std::uint32_t>(piece), .source = source, .destination = destination};
             std::memcpy(buffer + batch.packets * sizeof copy, &copy, sizeof copy);
             ++batch.packets;
         }
@@ -334,6 +335,16 @@ void Copier::progress() {
     }
 }
 
+void Copier::sleep() {
+    std::uint64_t oldest = UINT64_MAX;
+    {
+        const std::lock_guard guard(m_mutex);
+        oldest = oldest_sequence();
+    }
+    if (oldest != UINT64_MAX)
+        (void)m_device.wait(oldest, std::chrono::milliseconds(100)); // an error shows at the next progress
+}
+
 bool Copier::drain(unsigned limit_ms) {
     const std::uint64_t limit = now_ns() + std::uint64_t{limit_ms} * 1'000'000;
     while (busy() && now_ns() < limit)
@@ -366,13 +377,7 @@ void Copier::watch_loop() {
         seen = wanted;
         while (busy()) {
             progress();
-            std::uint64_t oldest = UINT64_MAX;
-            {
-                const std::lock_guard guard(m_mutex);
-                oldest = oldest_sequence();
-            }
-            if (oldest != UINT64_MAX)
-                (void)m_device.wait(oldest, std::chrono::milliseconds(100));
+            sleep();
         }
     }
 }
@@ -384,8 +389,8 @@ Result<void> Copier::test_words() {
     constexpr std::size_t kBytes = 256 * 1024;
     constexpr unsigned kRounds = 8;
     // Where there is no memory to try it with, the driver is asked.
-    auto device_memory = m_card.arena().allocate(
-        {.length = kBytes, .limit = settings().max_memory.load(std::memory_order_relaxed)});
+    auto device_memory =
+        m_card.arena().allocate({.length = kBytes, .limit = settings().max_memory.load(std::memory_order_relaxed)});
     if (!device_memory)
         return {};
     struct Release {

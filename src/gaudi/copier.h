@@ -42,6 +42,8 @@ public:
     void progress();
     /// Returns when no thread is at work in it.
     void settle() { const std::lock_guard guard(m_mutex); }
+    /// Waits in the driver until the oldest submission has ended, or a while.
+    void sleep();
     /// Until everything that was posted has ended, or `limit_ms` have passed.
     bool drain(unsigned limit_ms);
 
@@ -59,10 +61,10 @@ public:
 
 private:
     static constexpr unsigned kBatches = 64;
-    static constexpr unsigned kPackets = 64;                       // per batch
-    static constexpr std::uint64_t kBatchBytes = 64ull << 20;      // none may run long: it would hold up all the others
-    static constexpr std::uint64_t kWindow = 48;                   // the driver takes 64
-    static constexpr std::size_t kBufferBytes = 2048;              // one batch's packets
+    static constexpr unsigned kPackets = 64;                  // per batch
+    static constexpr std::uint64_t kBatchBytes = 64ull << 20; // none may run long: it would hold up all the others
+    static constexpr std::uint64_t kWindow = 48;              // the driver takes 64
+    static constexpr std::size_t kBufferBytes = 2048;         // one batch's packets
 
     struct Batch {
         unsigned slot = 0;

@@ -175,12 +175,16 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
             return ENOMEM;
         }
     }
-    while (!state.over) {
+    constexpr unsigned kSpins = 2000; // longer than a card takes; after that the core may serve somebody else better
+    for (unsigned spins = 0; !state.over; ++spins) {
         for (Copier *used : m_copiers)
             used->progress();
         m_short_channel.dispatch();
         if (!m_short_stager.idle())
             m_short_stager.pump();
+        for (Copier *used : m_copiers)
+            if (spins >= kSpins && used->busy())
+                used->sleep();
     }
     if (state.error != 0) {
         m_problem = "the copy failed: the memory to stage it in cannot be mapped";
