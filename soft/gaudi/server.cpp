@@ -61,24 +61,9 @@ Server *Server::get() {
     return server.release();
 }
 
-Server::Server(Config config) : m_config(std::move(config)) {
-    for (size_t i = 0; i < m_config.faults.size(); ++i)
-        m_fault_counts.push_back(std::make_unique<std::atomic<uint64_t>>(0));
-}
+Server::Server(Config config) : m_config(std::move(config)), m_fault_counts(m_config.faults.size()) {}
 
 bool Server::set_up() {
-    for (const FaultRule &rule : m_config.faults) {
-        if (rule.function != "*" && function_index(rule.function) == kFunctions.size()) {
-            say(fmt::format("SOFTGAUDI_FAULTS: there is no function '{}'", rule.function));
-            return false;
-        }
-        if (rule.action == FaultRule::Action::hang && !rule.function.starts_with("command_submission")) {
-            say(fmt::format("SOFTGAUDI_FAULTS: '{}' cannot hang, only command_submission and "
-                            "command_submission_timeout can",
-                            rule.function));
-            return false;
-        }
-    }
     ClockState *clock_state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         clock_state = static_cast<ClockState *>(map_shared(m_config.dir + "/clock", sizeof(ClockState), [](void *p) {
@@ -136,21 +121,27 @@ Server::Node Server::find(int fd) {
 
 Server::Fault Server::fault(size_t function, const Card *card) {
     Fault fault;
+    const auto index = card ? std::optional(card->index()) : std::nullopt;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (rule.function != "*" && function_index(rule.function) != function)
-            continue;
-        if (rule.card && (!card || card->index() != *rule.card))
-            continue;
-        const uint64_t nth = m_fault_counts[i]->fetch_add(1, std::memory_order_relaxed) + 1;
-        if (nth < rule.first || (nth > rule.first && !rule.onwards))
+        if (!m_fault_counts.strikes(i, rule, kFunctions[function], index))
             continue;
         switch (rule.action) {
-        case FaultRule::Action::fail: fault.error = rule.error; break;
-        case FaultRule::Action::delay: fault.delay_us = rule.delay_us; break;
-        case FaultRule::Action::hang: fault.hang = true; break;
-        case FaultRule::Action::reset: fault.reset = true; break;
-        case FaultRule::Action::lose: fault.lose = true; break;
+        case FaultRule::Action::fail:
+            fault.error = rule.error;
+            break;
+        case FaultRule::Action::delay:
+            fault.delay_us = rule.delay_us;
+            break;
+        case FaultRule::Action::hang:
+            fault.hang = true;
+            break;
+        case FaultRule::Action::reset:
+            fault.reset = true;
+            break;
+        case FaultRule::Action::lose:
+            fault.lose = true;
+            break;
         }
     }
     return fault;

@@ -47,9 +47,9 @@ private:
     bool set_up();
 
     Config m_config;
+    soft::FaultCounts m_fault_counts;
     std::unique_ptr<Clock> m_clock;
     std::vector<std::unique_ptr<Card>> m_cards;
-    std::vector<std::unique_ptr<std::atomic<uint64_t>>> m_fault_counts; // one per rule
 };
 
 } // namespace softgaudi

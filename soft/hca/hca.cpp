@@ -72,10 +72,7 @@ Hca *Hca::get() {
 
 bool Hca::current(const Hca *hca) { return hca && instance().hca.load(std::memory_order_acquire) == hca; }
 
-Hca::Hca(Config config) : m_config(std::move(config)) {
-    for (size_t i = 0; i < m_config.faults.size(); ++i)
-        m_fault_counts.push_back(std::make_unique<std::atomic<uint64_t>>(0));
-}
+Hca::Hca(Config config) : m_config(std::move(config)), m_fault_counts(m_config.faults.size()) {}
 
 bool Hca::set_up() {
     m_fabric = Fabric::open(m_config.dir);
@@ -138,10 +135,7 @@ Hca::Fault Hca::fault(Function function, unsigned device) {
     using Action = FaultRule::Action;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (rule.function != kFunctions[function.index] || (rule.device && *rule.device != device))
-            continue;
-        const uint64_t nth = m_fault_counts[i]->fetch_add(1, std::memory_order_relaxed) + 1;
-        if (nth < rule.first || (nth > rule.first && !rule.onwards))
+        if (!m_fault_counts.strikes(i, rule, kFunctions[function.index], device))
             continue;
         DeviceEntry &entry = state().devices[device];
         switch (rule.action) {

@@ -54,11 +54,11 @@ private:
     void name_devices();
 
     Config m_config;
+    soft::FaultCounts m_fault_counts;
     std::unique_ptr<Fabric> m_fabric;
     std::unique_ptr<softgaudi::Clock> m_clock;
     std::unique_ptr<Engine> m_engine;
     std::array<Device, kMaxDevices> m_devices{};
-    std::vector<std::unique_ptr<std::atomic<uint64_t>>> m_fault_counts; // one per rule
 
     std::mutex m_mutex; // of the maps
     std::unordered_map<uint32_t, Cq *> m_cqs;

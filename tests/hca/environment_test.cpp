@@ -62,7 +62,8 @@ TEST_F(Environment, the_usual_directory_must_be_private) {
     set("XDG_RUNTIME_DIR", fabric());
     std::filesystem::create_directory(fabric() + "/softhca");
     std::filesystem::permissions(fabric() + "/softhca", std::filesystem::perms::all);
-    EXPECT_EQ(said(), "softhca: " + fabric() + "/softhca: is not a private directory of this user\n");
+    EXPECT_EQ(said(), "softhca: " + fabric() +
+                          "/softhca: is not a private directory of this user; name another with SOFTHCA_DIR\n");
 }
 
 TEST_F(Environment, the_usual_directory_is_under_the_runtime_directory) {
@@ -101,7 +102,7 @@ TEST_F(Environment, pace_wants_names_with_numbers) {
 }
 
 TEST_F(Environment, pace_knows_its_names) {
-    refuses("SOFTHCA_PACE", "down:3", "SOFTHCA_PACE: 'down': knows link (GB/s) and latency (us)");
+    refuses("SOFTHCA_PACE", "down:3", "SOFTHCA_PACE: 'down': knows link (GB/s), latency (us)");
 }
 
 TEST_F(Environment, pace_of_a_link_must_be_possible) {
