@@ -4,32 +4,13 @@
 #include "functions.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 
 namespace softgaudi {
 namespace {
-
-struct Instance {
-    std::mutex mutex;
-    std::atomic<Server *> server{nullptr};
-    bool refused = false;
-};
-
-Instance &instance() {
-    static auto *only = new Instance; // no destructor may run before the last caller
-    return *only;
-}
-
-/// A child of fork has the descriptors but none of the threads: it starts with a server of its own.
-void after_fork() {
-    auto *fresh = new (&instance()) Instance;
-    (void)fresh;
-}
 
 void say(std::string_view sentence) {
     std::fprintf(stderr, "softgaudi: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
@@ -37,28 +18,16 @@ void say(std::string_view sentence) {
 
 } // namespace
 
-Server *Server::get() {
-    Instance &only = instance();
-    if (Server *known = only.server.load(std::memory_order_acquire))
-        return known;
-    const std::lock_guard guard(only.mutex);
-    if (Server *known = only.server.load(std::memory_order_acquire); known || only.refused)
-        return known;
-    static std::once_flag hooked;
-    std::call_once(hooked, [] { pthread_atfork(nullptr, nullptr, after_fork); });
+Server *Server::get() { return soft::Instance<Server>::get(); }
+
+std::unique_ptr<Server> Server::make() {
     auto config = read_config();
     if (!config) {
         say(config.error());
-        only.refused = true;
         return nullptr;
     }
     std::unique_ptr<Server> server(new Server(std::move(*config)));
-    if (!server->set_up()) {
-        only.refused = true;
-        return nullptr;
-    }
-    only.server.store(server.get(), std::memory_order_release);
-    return server.release();
+    return server->set_up() ? std::move(server) : nullptr;
 }
 
 Server::Server(Config config) : m_config(std::move(config)), m_fault_counts(m_config.faults.size()) {}
@@ -66,12 +35,7 @@ Server::Server(Config config) : m_config(std::move(config)), m_fault_counts(m_co
 bool Server::set_up() {
     ClockState *clock_state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
-        clock_state = static_cast<ClockState *>(map_shared(m_config.dir + "/clock", sizeof(ClockState), [](void *p) {
-            auto *fresh = static_cast<ClockState *>(p);
-            fresh->mutex.init();
-            fresh->now.store(ClockState::kBegin);
-            fresh->magic.store(ClockState::kMagic);
-        }));
+        clock_state = map_clock(m_config.dir);
         if (!clock_state) {
             say(fmt::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
             return false;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "card.h"
+#include "common/instance.h"
 
 #include <memory>
 #include <optional>
@@ -43,8 +44,11 @@ public:
     void count(size_t function, Card *card);
 
 private:
+    friend class soft::Instance<Server>;
+    static std::unique_ptr<Server> make();
     explicit Server(Config config);
     bool set_up();
+    void forked() {} // its descriptors are good in the child too
 
     Config m_config;
     soft::FaultCounts m_fault_counts;

@@ -4,7 +4,6 @@
 #include "events.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -14,25 +13,6 @@
 
 namespace softhca {
 namespace {
-
-struct Instance {
-    std::mutex mutex;
-    std::atomic<Hca *> hca{nullptr};
-    bool refused = false;
-};
-
-Instance &instance() {
-    static auto *only = new Instance; // no destructor may run before the last caller
-    return *only;
-}
-
-/// A child of fork has none of the threads and must not complete its parent's work: it starts with HCAs of its own.
-void after_fork() {
-    if (const Hca *parents = instance().hca.load())
-        parents->fabric().leave();
-    auto *fresh = new (&instance()) Instance;
-    (void)fresh;
-}
 
 void say(std::string_view sentence) {
     std::fprintf(stderr, "softhca: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
@@ -46,31 +26,19 @@ const char *bus_id(unsigned device) {
     return names[device];
 }
 
-Hca *Hca::get() {
-    Instance &only = instance();
-    if (Hca *known = only.hca.load(std::memory_order_acquire))
-        return known;
-    const std::lock_guard guard(only.mutex);
-    if (Hca *known = only.hca.load(std::memory_order_acquire); known || only.refused)
-        return known;
-    static std::once_flag hooked;
-    std::call_once(hooked, [] { pthread_atfork(nullptr, nullptr, after_fork); });
+Hca *Hca::get() { return soft::Instance<Hca>::get(); }
+
+bool Hca::current(const Hca *hca) { return hca && soft::Instance<Hca>::made() == hca; }
+
+std::unique_ptr<Hca> Hca::make() {
     auto config = read_config();
     if (!config) {
         say(config.error());
-        only.refused = true;
         return nullptr;
     }
     std::unique_ptr<Hca> hca(new Hca(std::move(*config)));
-    if (!hca->set_up()) {
-        only.refused = true;
-        return nullptr;
-    }
-    only.hca.store(hca.get(), std::memory_order_release);
-    return hca.release();
+    return hca->set_up() ? std::move(hca) : nullptr;
 }
-
-bool Hca::current(const Hca *hca) { return hca && instance().hca.load(std::memory_order_acquire) == hca; }
 
 Hca::Hca(Config config) : m_config(std::move(config)), m_fault_counts(m_config.faults.size()) {}
 
@@ -95,19 +63,12 @@ bool Hca::set_up() {
 
 /// Virtual time is the software Gaudi's, so that its copies and our transfers are on one clock.
 bool Hca::make_clock() {
-    using softgaudi::ClockState;
-    ClockState *state = nullptr;
+    softgaudi::ClockState *state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         mkdir(m_config.clock_dir.c_str(), 0700);
-        const std::string path = fmt::format("{}/clock", m_config.clock_dir);
-        state = static_cast<ClockState *>(softgaudi::map_shared(path, sizeof(ClockState), [](void *memory) {
-            auto *fresh = static_cast<ClockState *>(memory);
-            fresh->mutex.init();
-            fresh->now.store(ClockState::kBegin);
-            fresh->magic.store(ClockState::kMagic);
-        }));
+        state = softgaudi::map_clock(m_config.clock_dir);
         if (!state) {
-            say(fmt::format("cannot map {}: {}", path, std::strerror(errno)));
+            say(fmt::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
             return false;
         }
     }

@@ -3,6 +3,7 @@
 // first call and never torn down, because programs call into the library from their last destructors.
 #pragma once
 
+#include "common/instance.h"
 #include "config.h"
 #include "engine.h"
 #include "functions.h"
@@ -48,8 +49,11 @@ public:
     Srq *find_srq(uint32_t id);
 
 private:
+    friend class soft::Instance<Hca>;
+    static std::unique_ptr<Hca> make();
     explicit Hca(Config config);
     bool set_up();
+    void forked() { m_fabric->leave(); } // a child must not complete its parent's work
     bool make_clock();
     void name_devices();
 
