@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 
 namespace softhca {
@@ -38,15 +39,22 @@ public:
     Fault fault(Function function, unsigned device);
 
     // ---- by the ids that events carry
-    void add(Cq &cq);
-    void add(Qp &qp);
-    void add(Srq &srq);
-    void remove(Cq &cq);
-    void remove(Qp &qp);
-    void remove(Srq &srq);
-    Cq *find_cq(uint32_t id);
-    Qp *find_qp(uint32_t id);
-    Srq *find_srq(uint32_t id);
+    template <class T>
+    void add(T &object) {
+        const std::lock_guard guard(m_mutex);
+        all<T>()[object.id] = &object;
+    }
+    template <class T>
+    void remove(T &object) {
+        const std::lock_guard guard(m_mutex);
+        all<T>().erase(object.id);
+    }
+    template <class T>
+    T *find(uint32_t id) {
+        const std::lock_guard guard(m_mutex);
+        const auto known = all<T>().find(id);
+        return known == all<T>().end() ? nullptr : known->second;
+    }
 
 private:
     friend class soft::Instance<Hca>;
@@ -64,10 +72,14 @@ private:
     std::unique_ptr<Engine> m_engine;
     std::array<Device, kMaxDevices> m_devices{};
 
+    template <class T>
+    using ById = std::unordered_map<uint32_t, T *>;
+    template <class T>
+    ById<T> &all() {
+        return std::get<ById<T>>(m_objects);
+    }
     std::mutex m_mutex; // of the maps
-    std::unordered_map<uint32_t, Cq *> m_cqs;
-    std::unordered_map<uint32_t, Qp *> m_qps;
-    std::unordered_map<uint32_t, Srq *> m_srqs;
+    std::tuple<ById<Cq>, ById<Qp>, ById<Srq>> m_objects;
 };
 
 /// PCI address of a device; two on each socket of the modelled server.
