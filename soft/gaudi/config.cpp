@@ -3,6 +3,7 @@
 
 #include "common/directory.h"
 #include "common/pace.h"
+#include "common/settings.h"
 #include "functions.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@ namespace {
 
 using soft::env;
 using soft::number;
+using soft::put;
 using soft::Sentence;
 
 bool can_be_struck(std::string_view function) {
@@ -101,32 +103,13 @@ tl::expected<Config, std::string> read_config() {
     else
         return Sentence(fmt::format("SOFTGAUDI_MODEL={}: knows gaudi2 and gaudi3", model));
 
-    if (const std::string_view cards = env("SOFTGAUDI_CARDS"); !cards.empty()) {
-        const auto count = number<unsigned>(cards);
-        if (!count || *count > kMaxCards)
-            return Sentence(fmt::format("SOFTGAUDI_CARDS={}: wants a number from 0 to {}", cards, kMaxCards));
-        config.cards = *count;
-    }
-
-    auto quirks = parse_quirks(env("SOFTGAUDI_QUIRKS"));
-    if (!quirks)
-        return Sentence(quirks.error());
-    config.quirks = *quirks;
-
-    auto pace = parse_pace(env("SOFTGAUDI_PACE"));
-    if (!pace)
-        return Sentence(pace.error());
-    config.pace = *pace;
-
-    auto faults = parse_faults(env("SOFTGAUDI_FAULTS"));
-    if (!faults)
-        return Sentence(faults.error());
-    config.faults = std::move(*faults);
-
-    auto dir = soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the cards' memory");
-    if (!dir)
-        return Sentence(dir.error());
-    config.dir = std::move(*dir);
+    std::string wrong;
+    if (!put(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||
+        !put(parse_quirks(env("SOFTGAUDI_QUIRKS")), config.quirks, wrong) ||
+        !put(parse_pace(env("SOFTGAUDI_PACE")), config.pace, wrong) ||
+        !put(parse_faults(env("SOFTGAUDI_FAULTS")), config.faults, wrong) ||
+        !put(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the cards' memory"), config.dir, wrong))
+        return Sentence(wrong);
     return config;
 }
 

@@ -3,15 +3,15 @@
 
 #include "common/directory.h"
 #include "common/pace.h"
+#include "common/settings.h"
 #include "functions.h"
-
-#include <fmt/format.h>
 
 namespace softhca {
 namespace {
 
 using soft::env;
 using soft::number;
+using soft::put;
 using soft::Sentence;
 
 bool can_be_struck(std::string_view function) { return function_index(function).has_value(); }
@@ -70,26 +70,12 @@ tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view 
 
 tl::expected<Config, std::string> read_config() {
     Config config;
-    if (const std::string_view devices = env("SOFTHCA_DEVICES"); !devices.empty()) {
-        const auto count = number<unsigned>(devices);
-        if (!count || *count > kMaxDevices)
-            return Sentence(fmt::format("SOFTHCA_DEVICES={}: wants a number from 0 to {}", devices, kMaxDevices));
-        config.devices = *count;
-    }
-    auto pace = parse_pace(env("SOFTHCA_PACE"));
-    if (!pace)
-        return Sentence(pace.error());
-    config.pace = *pace;
-
-    auto faults = parse_faults(env("SOFTHCA_FAULTS"));
-    if (!faults)
-        return Sentence(faults.error());
-    config.faults = std::move(*faults);
-
-    auto dir = soft::make_directory("SOFTHCA_DIR", "softhca", "processes meet in its memory");
-    if (!dir)
-        return Sentence(dir.error());
-    config.dir = std::move(*dir);
+    std::string wrong;
+    if (!put(soft::read_count("SOFTHCA_DEVICES", config.devices, kMaxDevices), config.devices, wrong) ||
+        !put(parse_pace(env("SOFTHCA_PACE")), config.pace, wrong) ||
+        !put(parse_faults(env("SOFTHCA_FAULTS")), config.faults, wrong) ||
+        !put(soft::make_directory("SOFTHCA_DIR", "softhca", "processes meet in its memory"), config.dir, wrong))
+        return Sentence(wrong);
     config.clock_dir = soft::directory_name("SOFTGAUDI_DIR", "softgaudi");
     return config;
 }
