@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "clock.h"
 
+#include "store.h"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,6 +29,15 @@ uint64_t cpu_ns() {
 bool alive(int32_t pid) { return pid != 0 && (kill(pid, 0) == 0 || errno != ESRCH); }
 
 } // namespace
+
+ClockState *map_clock(const std::string &dir) {
+    return static_cast<ClockState *>(map_shared(dir + "/clock", sizeof(ClockState), [](void *memory) {
+        auto *fresh = static_cast<ClockState *>(memory);
+        fresh->mutex.init();
+        fresh->now.store(ClockState::kBegin);
+        fresh->magic.store(ClockState::kMagic);
+    }));
+}
 
 class Clock::Guard {
 public:

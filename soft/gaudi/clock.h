@@ -45,6 +45,9 @@ struct ClockState {
     std::array<uint32_t, kMaxCards> generation; // counts wake-ups of those
 };
 
+/// The virtual clock of a directory, made if new; null on failure (errno).
+ClockState *map_clock(const std::string &dir);
+
 class Clock {
 public:
     /// `state` is null unless the clock is virtual.

@@ -2,12 +2,10 @@
 // Everything a user can set, read once from the environment (SOFTGAUDI_*). docs/softgaudi.md explains each.
 #pragma once
 
+#include "common/fault_rule.h"
 #include "model.h"
 
-#include <tl/expected.hpp>
-
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,15 +13,11 @@
 namespace softgaudi {
 
 /// One rule of SOFTGAUDI_FAULTS: what happens at which call of which function.
-struct FaultRule {
+struct FaultRule : soft::StruckCalls {
     enum class Action { fail, delay, hang, reset, lose };
 
-    std::string function;        // without the hlthunk_ prefix; "*" is any
-    std::optional<unsigned> card;
-    uint64_t first = 1;          // the first call it applies to
-    bool onwards = false;        // and to every later one
     Action action = Action::fail;
-    int error = 0;               // errno for fail
+    int error = 0; // errno for fail
     uint64_t delay_us = 0;
 };
 

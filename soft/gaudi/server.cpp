@@ -4,32 +4,13 @@
 #include "functions.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 
 namespace softgaudi {
 namespace {
-
-struct Instance {
-    std::mutex mutex;
-    std::atomic<Server *> server{nullptr};
-    bool refused = false;
-};
-
-Instance &instance() {
-    static auto *only = new Instance; // no destructor may run before the last caller
-    return *only;
-}
-
-/// A child of fork has the descriptors but none of the threads: it starts with a server of its own.
-void after_fork() {
-    auto *fresh = new (&instance()) Instance;
-    (void)fresh;
-}
 
 void say(std::string_view sentence) {
     std::fprintf(stderr, "softgaudi: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
@@ -37,56 +18,24 @@ void say(std::string_view sentence) {
 
 } // namespace
 
-Server *Server::get() {
-    Instance &only = instance();
-    if (Server *known = only.server.load(std::memory_order_acquire))
-        return known;
-    const std::lock_guard guard(only.mutex);
-    if (Server *known = only.server.load(std::memory_order_acquire); known || only.refused)
-        return known;
-    static std::once_flag hooked;
-    std::call_once(hooked, [] { pthread_atfork(nullptr, nullptr, after_fork); });
+Server *Server::get() { return soft::Instance<Server>::get(); }
+
+std::unique_ptr<Server> Server::make() {
     auto config = read_config();
     if (!config) {
         say(config.error());
-        only.refused = true;
         return nullptr;
     }
     std::unique_ptr<Server> server(new Server(std::move(*config)));
-    if (!server->set_up()) {
-        only.refused = true;
-        return nullptr;
-    }
-    only.server.store(server.get(), std::memory_order_release);
-    return server.release();
+    return server->set_up() ? std::move(server) : nullptr;
 }
 
-Server::Server(Config config) : m_config(std::move(config)) {
-    for (size_t i = 0; i < m_config.faults.size(); ++i)
-        m_fault_counts.push_back(std::make_unique<std::atomic<uint64_t>>(0));
-}
+Server::Server(Config config) : m_config(std::move(config)), m_fault_counts(m_config.faults.size()) {}
 
 bool Server::set_up() {
-    for (const FaultRule &rule : m_config.faults) {
-        if (rule.function != "*" && function_index(rule.function) == kFunctions.size()) {
-            say(fmt::format("SOFTGAUDI_FAULTS: there is no function '{}'", rule.function));
-            return false;
-        }
-        if (rule.action == FaultRule::Action::hang && !rule.function.starts_with("command_submission")) {
-            say(fmt::format("SOFTGAUDI_FAULTS: '{}' cannot hang, only command_submission and "
-                            "command_submission_timeout can",
-                            rule.function));
-            return false;
-        }
-    }
     ClockState *clock_state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
-        clock_state = static_cast<ClockState *>(map_shared(m_config.dir + "/clock", sizeof(ClockState), [](void *p) {
-            auto *fresh = static_cast<ClockState *>(p);
-            fresh->mutex.init();
-            fresh->now.store(ClockState::kBegin);
-            fresh->magic.store(ClockState::kMagic);
-        }));
+        clock_state = map_clock(m_config.dir);
         if (!clock_state) {
             say(fmt::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
             return false;
@@ -136,21 +85,27 @@ Server::Node Server::find(int fd) {
 
 Server::Fault Server::fault(size_t function, const Card *card) {
     Fault fault;
+    const auto index = card ? std::optional(card->index()) : std::nullopt;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (rule.function != "*" && function_index(rule.function) != function)
-            continue;
-        if (rule.card && (!card || card->index() != *rule.card))
-            continue;
-        const uint64_t nth = m_fault_counts[i]->fetch_add(1, std::memory_order_relaxed) + 1;
-        if (nth < rule.first || (nth > rule.first && !rule.onwards))
+        if (!m_fault_counts.strikes(i, rule, kFunctions[function], index))
             continue;
         switch (rule.action) {
-        case FaultRule::Action::fail: fault.error = rule.error; break;
-        case FaultRule::Action::delay: fault.delay_us = rule.delay_us; break;
-        case FaultRule::Action::hang: fault.hang = true; break;
-        case FaultRule::Action::reset: fault.reset = true; break;
-        case FaultRule::Action::lose: fault.lose = true; break;
+        case FaultRule::Action::fail:
+            fault.error = rule.error;
+            break;
+        case FaultRule::Action::delay:
+            fault.delay_us = rule.delay_us;
+            break;
+        case FaultRule::Action::hang:
+            fault.hang = true;
+            break;
+        case FaultRule::Action::reset:
+            fault.reset = true;
+            break;
+        case FaultRule::Action::lose:
+            fault.lose = true;
+            break;
         }
     }
     return fault;

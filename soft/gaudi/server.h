@@ -4,6 +4,7 @@
 #pragma once
 
 #include "card.h"
+#include "common/instance.h"
 
 #include <memory>
 #include <optional>
@@ -43,13 +44,16 @@ public:
     void count(size_t function, Card *card);
 
 private:
+    friend class soft::Instance<Server>;
+    static std::unique_ptr<Server> make();
     explicit Server(Config config);
     bool set_up();
+    void forked() {} // its descriptors are good in the child too
 
     Config m_config;
+    soft::FaultCounts m_fault_counts;
     std::unique_ptr<Clock> m_clock;
     std::vector<std::unique_ptr<Card>> m_cards;
-    std::vector<std::unique_ptr<std::atomic<uint64_t>>> m_fault_counts; // one per rule
 };
 
 } // namespace softgaudi

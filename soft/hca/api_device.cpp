@@ -262,7 +262,7 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
             event->event_type = static_cast<ibv_event_type>(record.type);
             switch (event->event_type) {
             case IBV_EVENT_CQ_ERR:
-                if (Cq *cq = hca->find_cq(record.element)) {
+                if (Cq *cq = hca->find<Cq>(record.element)) {
                     cq->async_events.delivered();
                     event->element.cq = &cq->verbs;
                     return 0;
@@ -270,7 +270,7 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
                 break;
             case IBV_EVENT_SRQ_ERR:
             case IBV_EVENT_SRQ_LIMIT_REACHED:
-                if (Srq *srq = hca->find_srq(record.element)) {
+                if (Srq *srq = hca->find<Srq>(record.element)) {
                     srq->async_events.delivered();
                     event->element.srq = &srq->verbs;
                     return 0;
@@ -282,7 +282,7 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
                 event->element.port_num = static_cast<int>(record.element);
                 return 0;
             default:
-                if (Qp *qp = hca->find_qp(record.element)) {
+                if (Qp *qp = hca->find<Qp>(record.element)) {
                     qp->async_events.delivered();
                     event->element.qp = &qp->verbs;
                     return 0;

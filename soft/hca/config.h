@@ -2,11 +2,9 @@
 // Everything a user can set, read once from the environment (SOFTHCA_*). docs/softhca.md explains each.
 #pragma once
 
+#include "common/fault_rule.h"
 #include "state.h"
 
-#include <tl/expected.hpp>
-
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,13 +12,9 @@
 namespace softhca {
 
 /// One rule of SOFTHCA_FAULTS: what happens at which call of which function.
-struct FaultRule {
+struct FaultRule : soft::StruckCalls {
     enum class Action { fail, limit, link_down, link_up, qp_error, device_fatal };
 
-    std::string function; // without the ibv_ prefix
-    std::optional<unsigned> device;
-    uint64_t first = 1;   // the first call it applies to
-    bool onwards = false; // and to every later one
     Action action = Action::fail;
     int error = 0;      // errno for fail
     uint64_t limit = 0; // live memory regions that a device can have

@@ -4,7 +4,6 @@
 #include "events.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -14,25 +13,6 @@
 
 namespace softhca {
 namespace {
-
-struct Instance {
-    std::mutex mutex;
-    std::atomic<Hca *> hca{nullptr};
-    bool refused = false;
-};
-
-Instance &instance() {
-    static auto *only = new Instance; // no destructor may run before the last caller
-    return *only;
-}
-
-/// A child of fork has none of the threads and must not complete its parent's work: it starts with HCAs of its own.
-void after_fork() {
-    if (const Hca *parents = instance().hca.load())
-        parents->fabric().leave();
-    auto *fresh = new (&instance()) Instance;
-    (void)fresh;
-}
 
 void say(std::string_view sentence) {
     std::fprintf(stderr, "softhca: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
@@ -46,36 +26,21 @@ const char *bus_id(unsigned device) {
     return names[device];
 }
 
-Hca *Hca::get() {
-    Instance &only = instance();
-    if (Hca *known = only.hca.load(std::memory_order_acquire))
-        return known;
-    const std::lock_guard guard(only.mutex);
-    if (Hca *known = only.hca.load(std::memory_order_acquire); known || only.refused)
-        return known;
-    static std::once_flag hooked;
-    std::call_once(hooked, [] { pthread_atfork(nullptr, nullptr, after_fork); });
+Hca *Hca::get() { return soft::Instance<Hca>::get(); }
+
+bool Hca::current(const Hca *hca) { return hca && soft::Instance<Hca>::made() == hca; }
+
+std::unique_ptr<Hca> Hca::make() {
     auto config = read_config();
     if (!config) {
         say(config.error());
-        only.refused = true;
         return nullptr;
     }
     std::unique_ptr<Hca> hca(new Hca(std::move(*config)));
-    if (!hca->set_up()) {
-        only.refused = true;
-        return nullptr;
-    }
-    only.hca.store(hca.get(), std::memory_order_release);
-    return hca.release();
+    return hca->set_up() ? std::move(hca) : nullptr;
 }
 
-bool Hca::current(const Hca *hca) { return hca && instance().hca.load(std::memory_order_acquire) == hca; }
-
-Hca::Hca(Config config) : m_config(std::move(config)) {
-    for (size_t i = 0; i < m_config.faults.size(); ++i)
-        m_fault_counts.push_back(std::make_unique<std::atomic<uint64_t>>(0));
-}
+Hca::Hca(Config config) : m_config(std::move(config)), m_fault_counts(m_config.faults.size()) {}
 
 bool Hca::set_up() {
     m_fabric = Fabric::open(m_config.dir);
@@ -98,19 +63,12 @@ bool Hca::set_up() {
 
 /// Virtual time is the software Gaudi's, so that its copies and our transfers are on one clock.
 bool Hca::make_clock() {
-    using softgaudi::ClockState;
-    ClockState *state = nullptr;
+    softgaudi::ClockState *state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         mkdir(m_config.clock_dir.c_str(), 0700);
-        const std::string path = fmt::format("{}/clock", m_config.clock_dir);
-        state = static_cast<ClockState *>(softgaudi::map_shared(path, sizeof(ClockState), [](void *memory) {
-            auto *fresh = static_cast<ClockState *>(memory);
-            fresh->mutex.init();
-            fresh->now.store(ClockState::kBegin);
-            fresh->magic.store(ClockState::kMagic);
-        }));
+        state = softgaudi::map_clock(m_config.clock_dir);
         if (!state) {
-            say(fmt::format("cannot map {}: {}", path, std::strerror(errno)));
+            say(fmt::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
             return false;
         }
     }
@@ -138,10 +96,7 @@ Hca::Fault Hca::fault(Function function, unsigned device) {
     using Action = FaultRule::Action;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (rule.function != kFunctions[function.index] || (rule.device && *rule.device != device))
-            continue;
-        const uint64_t nth = m_fault_counts[i]->fetch_add(1, std::memory_order_relaxed) + 1;
-        if (nth < rule.first || (nth > rule.first && !rule.onwards))
+        if (!m_fault_counts.strikes(i, rule, kFunctions[function.index], device))
             continue;
         DeviceEntry &entry = state().devices[device];
         switch (rule.action) {
@@ -169,54 +124,6 @@ Hca::Fault Hca::fault(Function function, unsigned device) {
         }
     }
     return fault;
-}
-
-void Hca::add(Cq &cq) {
-    const std::lock_guard guard(m_mutex);
-    m_cqs[cq.id] = &cq;
-}
-
-void Hca::add(Qp &qp) {
-    const std::lock_guard guard(m_mutex);
-    m_qps[qp.id] = &qp;
-}
-
-void Hca::add(Srq &srq) {
-    const std::lock_guard guard(m_mutex);
-    m_srqs[srq.id] = &srq;
-}
-
-void Hca::remove(Cq &cq) {
-    const std::lock_guard guard(m_mutex);
-    m_cqs.erase(cq.id);
-}
-
-void Hca::remove(Qp &qp) {
-    const std::lock_guard guard(m_mutex);
-    m_qps.erase(qp.id);
-}
-
-void Hca::remove(Srq &srq) {
-    const std::lock_guard guard(m_mutex);
-    m_srqs.erase(srq.id);
-}
-
-Cq *Hca::find_cq(uint32_t id) {
-    const std::lock_guard guard(m_mutex);
-    const auto known = m_cqs.find(id);
-    return known == m_cqs.end() ? nullptr : known->second;
-}
-
-Qp *Hca::find_qp(uint32_t id) {
-    const std::lock_guard guard(m_mutex);
-    const auto known = m_qps.find(id);
-    return known == m_qps.end() ? nullptr : known->second;
-}
-
-Srq *Hca::find_srq(uint32_t id) {
-    const std::lock_guard guard(m_mutex);
-    const auto known = m_srqs.find(id);
-    return known == m_srqs.end() ? nullptr : known->second;
 }
 
 } // namespace softhca

@@ -3,6 +3,7 @@
 // first call and never torn down, because programs call into the library from their last destructors.
 #pragma once
 
+#include "common/instance.h"
 #include "config.h"
 #include "engine.h"
 #include "functions.h"
@@ -11,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 
 namespace softhca {
@@ -37,33 +39,47 @@ public:
     Fault fault(Function function, unsigned device);
 
     // ---- by the ids that events carry
-    void add(Cq &cq);
-    void add(Qp &qp);
-    void add(Srq &srq);
-    void remove(Cq &cq);
-    void remove(Qp &qp);
-    void remove(Srq &srq);
-    Cq *find_cq(uint32_t id);
-    Qp *find_qp(uint32_t id);
-    Srq *find_srq(uint32_t id);
+    template <class T>
+    void add(T &object) {
+        const std::lock_guard guard(m_mutex);
+        all<T>()[object.id] = &object;
+    }
+    template <class T>
+    void remove(T &object) {
+        const std::lock_guard guard(m_mutex);
+        all<T>().erase(object.id);
+    }
+    template <class T>
+    T *find(uint32_t id) {
+        const std::lock_guard guard(m_mutex);
+        const auto known = all<T>().find(id);
+        return known == all<T>().end() ? nullptr : known->second;
+    }
 
 private:
+    friend class soft::Instance<Hca>;
+    static std::unique_ptr<Hca> make();
     explicit Hca(Config config);
     bool set_up();
+    void forked() { m_fabric->leave(); } // a child must not complete its parent's work
     bool make_clock();
     void name_devices();
 
     Config m_config;
+    soft::FaultCounts m_fault_counts;
     std::unique_ptr<Fabric> m_fabric;
     std::unique_ptr<softgaudi::Clock> m_clock;
     std::unique_ptr<Engine> m_engine;
     std::array<Device, kMaxDevices> m_devices{};
-    std::vector<std::unique_ptr<std::atomic<uint64_t>>> m_fault_counts; // one per rule
 
+    template <class T>
+    using ById = std::unordered_map<uint32_t, T *>;
+    template <class T>
+    ById<T> &all() {
+        return std::get<ById<T>>(m_objects);
+    }
     std::mutex m_mutex; // of the maps
-    std::unordered_map<uint32_t, Cq *> m_cqs;
-    std::unordered_map<uint32_t, Qp *> m_qps;
-    std::unordered_map<uint32_t, Srq *> m_srqs;
+    std::tuple<ById<Cq>, ById<Qp>, ById<Srq>> m_objects;
 };
 
 /// PCI address of a device; two on each socket of the modelled server.

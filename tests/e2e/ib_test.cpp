@@ -122,8 +122,8 @@ protected:
             constexpr std::size_t kSize = 16 << 20;
             Memory memory(side, kGaudi, kSize);
             const Moved moved = transfer(side, first, way(), memory, kSize);
-            used = static_cast<std::size_t>(std::count_if(moved.by_device.begin(), moved.by_device.end(),
-                                                          [](std::uint64_t bytes) { return bytes > kSize / 4; }));
+            used = static_cast<std::size_t>(
+                std::ranges::count_if(moved.direct_by_device, [](std::uint64_t bytes) { return bytes > kSize / 4; }));
         });
         return used;
     }

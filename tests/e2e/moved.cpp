@@ -34,14 +34,13 @@ Moved Moved::now() {
         moved.exports += card.at("exports").get<std::uint64_t>();
     }
     for (const auto &device : hca.at("devices")) {
-        std::uint64_t direct = 0, through = 0;
+        std::uint64_t direct = 0;
         for (const char *counter : {"local_read", "local_written", "remote_read", "remote_written"}) {
             direct += device.at("dmabuf").at(counter).get<std::uint64_t>();
-            through += device.at("host").at(counter).get<std::uint64_t>();
+            moved.through += device.at("host").at(counter).get<std::uint64_t>();
         }
         moved.direct += direct;
-        moved.through += through;
-        moved.by_device.push_back(direct + through);
+        moved.direct_by_device.push_back(direct);
         moved.registrations += device.at("dmabuf_registrations").get<std::uint64_t>();
     }
     return moved;
@@ -50,9 +49,9 @@ Moved Moved::now() {
 Moved Moved::operator-(const Moved &before) const {
     Moved difference{staged - before.staged,   direct - before.direct,
                      through - before.through, registrations - before.registrations,
-                     exports - before.exports, by_device};
-    for (std::size_t i = 0; i < before.by_device.size(); ++i)
-        difference.by_device.at(i) -= before.by_device[i];
+                     exports - before.exports, direct_by_device};
+    for (std::size_t i = 0; i < before.direct_by_device.size(); ++i)
+        difference.direct_by_device.at(i) -= before.direct_by_device[i];
     return difference;
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX moves the memory of a card over the HCA that is on the card's own PCIe switch.
 #include "conversation.h"
-#include "counters.h"
+#include "moved.h"
 
 #include <stdlib.h>
-
-#include <array>
 
 using namespace e2e;
 
@@ -20,16 +18,6 @@ struct Case {
 };
 void PrintTo(const Case &one, std::ostream *out) { *out << one.name; } // not its address: that differs at each start
 
-/// Bytes of card memory that each HCA has read and written so far.
-std::array<std::uint64_t, 2> moved() {
-    std::array<std::uint64_t, 2> bytes{};
-    const nlohmann::json hcas = report(SOFTHCA_STAT);
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-        for (const char *counter : {"local_read", "local_written", "remote_read", "remote_written"})
-            bytes.at(i) += hcas["devices"][i]["dmabuf"][counter].get<std::uint64_t>();
-    return bytes;
-}
-
 class NearHca : public ::testing::TestWithParam<Case> {};
 
 TEST_P(NearHca, moves_all_bytes_of_a_put) {
@@ -38,17 +26,18 @@ TEST_P(NearHca, moves_all_bytes_of_a_put) {
     setenv("UCX_MAX_RMA_RAILS", "1", 1);
     Options options;
     options.second_environment = {{"UCX_GAUDI_COPY_DEVICE", GetParam().second}};
-    std::vector<std::array<std::uint64_t, 2>> looks;
+    std::vector<Moved> looks;
     run_pair(
         [&](Side &side, bool first) {
             Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kSize);
-            exchange(side, first, Operation::put, memory, kSize, true, [&] { looks.push_back(moved()); });
+            exchange(side, first, Operation::put, memory, kSize, true, [&] { looks.push_back(Moved::now()); });
         },
         options);
     ASSERT_EQ(looks.size(), 2u);
+    const std::vector<std::uint64_t> moved = (looks[1] - looks[0]).direct_by_device;
     const unsigned near = GetParam().hca, far = 1 - near;
-    EXPECT_EQ(looks[1].at(near) - looks[0].at(near), 2 * kSize); // read from one card, written to the other
-    EXPECT_EQ(looks[1].at(far) - looks[0].at(far), 0u);
+    EXPECT_EQ(moved.at(near), 2 * kSize); // read from one card, written to the other
+    EXPECT_EQ(moved.at(far), 0u);
 }
 
 // By bus id the cards are 0000:19 and 0000:1a beside softhca0, 0000:9a and 0000:9b beside softhca1.

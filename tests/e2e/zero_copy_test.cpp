@@ -2,7 +2,7 @@
 // Gaudi to Gaudi through UCX's own ib module, on the software HCA: every byte arrives, and the counters of the cards and
 // of the HCAs say how many of them went through host memory.
 #include "conversation.h"
-#include "counters.h"
+#include "moved.h"
 
 #include <stdlib.h>
 
@@ -17,30 +17,6 @@ std::vector<std::size_t> sizes(Operation operation) {
     const std::size_t smallest = operation == Operation::get ? 65 : 8;
     return {smallest, 1000, 65536, (1 << 20) + 3, 8 << 20, kLargest};
 }
-
-/// Bytes so far.
-struct Moved {
-    std::uint64_t staged = 0;  // between cards and host memory, by the cards' own engines
-    std::uint64_t direct = 0;  // out of card memory and into it, by the HCAs
-    std::uint64_t through = 0; // out of host memory and into it, by the HCAs
-
-    static Moved now() {
-        Moved moved;
-        const nlohmann::json gaudi = report(SOFTGAUDI_STAT), hca = report(SOFTHCA_STAT);
-        for (const auto &card : gaudi["cards"])
-            moved.staged += card["up_bytes"].get<std::uint64_t>() + card["down_bytes"].get<std::uint64_t>();
-        for (const auto &device : hca["devices"]) {
-            for (const char *counter : {"local_read", "local_written", "remote_read", "remote_written"}) {
-                moved.direct += device["dmabuf"][counter].get<std::uint64_t>();
-                moved.through += device["host"][counter].get<std::uint64_t>();
-            }
-        }
-        return moved;
-    }
-    Moved operator-(const Moved &before) const {
-        return {staged - before.staged, direct - before.direct, through - before.through};
-    }
-};
 
 class ZeroCopy : public ::testing::TestWithParam<Operation> {
 protected:
@@ -65,6 +41,16 @@ protected:
         });
         return all;
     }
+
+    static void stages_everything(Operation operation) {
+        const std::vector<Moved> moved = transfers(operation);
+        const std::vector<std::size_t> size = sizes(operation);
+        ASSERT_EQ(moved.size(), size.size());
+        for (std::size_t i = 0; i < size.size(); ++i) {
+            EXPECT_GE(moved[i].staged, 2 * size[i]) << size[i]; // up on one side, down on the other
+            EXPECT_EQ(moved[i].direct, 0u) << size[i];
+        }
+    }
 };
 
 TEST_P(ZeroCopy, stages_nothing) {
@@ -80,24 +66,12 @@ TEST_P(ZeroCopy, stages_nothing) {
 
 TEST_P(ZeroCopy, stages_everything_where_the_hca_may_not_reach_cards) {
     set("UCX_IB_GPU_DIRECT_RDMA", "n");
-    const std::vector<Moved> moved = transfers(GetParam());
-    const std::vector<std::size_t> size = sizes(GetParam());
-    ASSERT_EQ(moved.size(), size.size());
-    for (std::size_t i = 0; i < size.size(); ++i) {
-        EXPECT_GE(moved[i].staged, 2 * size[i]) << size[i]; // up on one side, down on the other
-        EXPECT_EQ(moved[i].direct, 0u) << size[i];
-    }
+    stages_everything(GetParam());
 }
 
 TEST_P(ZeroCopy, stages_everything_where_the_kernel_knows_no_dma_bufs) {
     set("SOFTHCA_FAULTS", "reg_dmabuf_mr=ENOTSUPP");
-    const std::vector<Moved> moved = transfers(GetParam());
-    const std::vector<std::size_t> size = sizes(GetParam());
-    ASSERT_EQ(moved.size(), size.size());
-    for (std::size_t i = 0; i < size.size(); ++i) {
-        EXPECT_GE(moved[i].staged, 2 * size[i]) << size[i];
-        EXPECT_EQ(moved[i].direct, 0u) << size[i];
-    }
+    stages_everything(GetParam());
 }
 
 #ifdef __SANITIZE_THREAD__
@@ -106,7 +80,6 @@ const auto kKinds = ::testing::Values(Operation::put, Operation::get);
 #else
 const auto kKinds = ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get);
 #endif
-INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy, kKinds,
-                         [](const auto &param) { return std::string(name(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy, kKinds, [](const auto &param) { return std::string(name(param.param)); });
 
 } // namespace

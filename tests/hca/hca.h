@@ -24,19 +24,10 @@ inline constexpr int kAll =
 
 class HcaTest : public soft::SoftTest {
 protected:
-    HcaTest() {
-        char name[] = "/dev/shm/softhca-test-XXXXXX";
-        m_dir = mkdtemp(name);
-        set("SOFTHCA_DIR", m_dir);
-    }
-    ~HcaTest() override {
-        std::error_code ignored;
-        std::filesystem::remove_all(m_dir, ignored);
-    }
-    const std::string &fabric() const { return m_dir; }
+    const std::string &fabric() const { return m_fabric.name(); }
 
 private:
-    std::string m_dir;
+    soft::FreshDirectory m_fabric{"SOFTHCA_DIR", "softhca"};
 };
 
 /// What one side must know of the other.

@@ -10,7 +10,6 @@
 using namespace hca;
 using soft::Card;
 using soft::kPage;
-using soft::kUp;
 using soft::Packets;
 
 namespace {
@@ -24,56 +23,87 @@ int verdict() {
     return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
-/// Connects with whoever is at the other end of the socket; `mr` is what it may access.
-Peer meet(int socket, Node &node, ibv_qp *qp, const ibv_mr *mr, const Link &link = {}) {
-    give(socket, {qp->qp_num, node.lid(), reinterpret_cast<uint64_t>(mr->addr), mr->rkey});
-    const Peer peer = take(socket);
-    connect(qp, peer, link);
-    tell(socket);
-    EXPECT_NE(hear(socket), 0); // it is connected too
-    return peer;
-}
+/// One of two processes: memory that the other may access, and a queue pair to the other's.
+struct Side {
+    explicit Side(int device = 0, std::vector<unsigned char> bytes = std::vector<unsigned char>(kSize))
+        : data(std::move(bytes)), node(device), mr(node.reg(data)), qp(node.queue_pair()) {}
+    explicit Side(Child &child) : Side() { meet(child.socket()); }
+
+    /// Connects with whoever is at the other end of the socket; it may access `shared`.
+    void meet(int socket, const ibv_mr *shared) {
+        give(socket, {qp->qp_num, node.lid(), reinterpret_cast<uint64_t>(shared->addr), shared->rkey});
+        peer = take(socket);
+        connect(qp, peer);
+        tell(socket);
+        EXPECT_NE(hear(socket), 0); // it is connected too
+    }
+    void meet(int socket) { meet(socket, mr); }
+
+    /// A transfer of all data, from or to the other's.
+    Request whole(ibv_wr_opcode opcode, uint64_t offset = 0) const {
+        return Request(opcode).all(mr).remote(peer.address + offset, peer.rkey);
+    }
+    ibv_wc_status run(Request request) const { return status_of(qp, request); }
+    ibv_wc_status read(uint64_t offset = 0) const { return run(whole(IBV_WR_RDMA_READ, offset)); }
+    ibv_wc_status write() const { return run(whole(IBV_WR_RDMA_WRITE)); }
+    ibv_wc_status send(size_t size) const { return run(Request(IBV_WR_SEND).piece(data.data(), size, mr->lkey)); }
+
+    std::vector<unsigned char> data;
+    Node node;
+    const ibv_mr *mr;
+    ibv_qp *qp;
+    Peer peer;
+};
 
 /// A process with memory that others access. It does nothing until it is told to end.
 int passive(int socket) {
-    Node node(1);
-    std::vector<unsigned char> data = pattern(kSize, 3);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    EXPECT_EQ(to_init(qp), 0);
+    Side side(1, pattern(kSize, 3));
+    EXPECT_EQ(to_init(side.qp), 0);
     for (uint64_t i = 0; i < 8; ++i)
-        EXPECT_EQ(receive(qp, mr, i, 4096, i * 4096), 0);
-    give(socket, {qp->qp_num, node.lid(), reinterpret_cast<uint64_t>(mr->addr), mr->rkey});
-    const Peer peer = take(socket);
-    EXPECT_EQ(to_rtr(qp, peer), 0);
-    EXPECT_EQ(to_rts(qp), 0);
-    tell(socket);
-    EXPECT_NE(hear(socket), 0); // the other side is connected
+        EXPECT_EQ(receive(side.qp, side.mr, i, 4096, i * 4096), 0);
+    side.meet(socket);
     hear(socket);
     return verdict();
 }
 
-void wait_stopped(pid_t pid) {
+ibv_mr *register_block(const Card &card, uint64_t block, const Node &node) {
+    const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, block, kPage, 0, O_RDWR | O_CLOEXEC);
+    ibv_mr *mr = ibv_reg_dmabuf_mr(node.pd, 0, kPage, block, fd, kAll);
+    EXPECT_NE(mr, nullptr);
+    close(fd);
+    return mr;
+}
+
+void stop(const Child &child) {
+    ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
     int status = 0;
-    ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+    ASSERT_EQ(waitpid(child.pid(), &status, WUNTRACED), child.pid());
     ASSERT_TRUE(WIFSTOPPED(status));
+}
+
+/// Lets a child end that waits for a word.
+void end(Child &child) {
+    ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
+    tell(child.socket());
+    EXPECT_EQ(child.join(), 0);
+}
+
+void end_by_force(Child &child) {
+    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
+    EXPECT_EQ(child.join(), 128 + SIGKILL);
 }
 
 TEST_F(Processes, each_writes_into_the_other) {
     const auto side = [](int socket, unsigned seed) {
-        Node node(seed % 2 == 0 ? 0 : 1);
-        std::vector<unsigned char> mine = pattern(kSize, seed), theirs(kSize);
-        const ibv_mr *from = node.reg(mine), *to = node.reg(theirs);
-        ibv_qp *qp = node.queue_pair();
-        const Peer peer = meet(socket, node, qp, to);
-        Request write(IBV_WR_RDMA_WRITE);
-        EXPECT_EQ(status_of(qp, write.all(from).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
+        Side mine(static_cast<int>(seed), pattern(kSize, seed));
+        std::vector<unsigned char> theirs(kSize);
+        mine.meet(socket, mine.node.reg(theirs));
+        EXPECT_EQ(mine.write(), IBV_WC_SUCCESS);
         tell(socket);
         EXPECT_NE(hear(socket), 0);
         EXPECT_EQ(theirs, pattern(kSize, 1 - seed));
-        Request read(IBV_WR_RDMA_READ);
-        EXPECT_EQ(status_of(qp, read.all(from).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
-        EXPECT_EQ(mine, pattern(kSize, seed)); // what it had written there
+        EXPECT_EQ(mine.read(), IBV_WC_SUCCESS);
+        EXPECT_EQ(mine.data, pattern(kSize, seed)); // what it had written there
         tell(socket);
         hear(socket);
     };
@@ -125,175 +155,114 @@ TEST_F(Processes, messages_wake_a_process_that_sleeps) {
 
 TEST_F(Processes, a_stopped_process_is_read_and_written_and_sent_to) {
     Child child(passive);
-    Node node;
-    std::vector<unsigned char> data(kSize);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    const Peer peer = meet(child.socket(), node, qp, mr);
-    ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
-    wait_stopped(child.pid());
-
-    Request read(IBV_WR_RDMA_READ);
-    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
-    EXPECT_EQ(data, pattern(kSize, 3));
-    std::ranges::copy(pattern(kSize, 8), data.begin());
-    Request write(IBV_WR_RDMA_WRITE);
-    EXPECT_EQ(status_of(qp, write.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
-    Request send(IBV_WR_SEND);
-    EXPECT_EQ(status_of(qp, send.piece(data.data(), 4096, mr->lkey)), IBV_WC_SUCCESS);
-    Request again(IBV_WR_RDMA_READ);
-    std::fill(data.begin(), data.end(), 0);
-    EXPECT_EQ(status_of(qp, again.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
-    EXPECT_EQ(data, pattern(kSize, 8));
-
-    ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
-    tell(child.socket());
-    EXPECT_EQ(child.join(), 0);
+    Side side(child);
+    stop(child);
+    EXPECT_EQ(side.read(), IBV_WC_SUCCESS);
+    EXPECT_EQ(side.data, pattern(kSize, 3));
+    std::ranges::copy(pattern(kSize, 8), side.data.begin());
+    EXPECT_EQ(side.write(), IBV_WC_SUCCESS);
+    EXPECT_EQ(side.send(4096), IBV_WC_SUCCESS);
+    std::ranges::fill(side.data, 0);
+    EXPECT_EQ(side.read(), IBV_WC_SUCCESS);
+    EXPECT_EQ(side.data, pattern(kSize, 8));
+    end(child);
 }
 
 TEST_F(Processes, card_memory_of_a_stopped_process_is_read) {
     Child child([](int socket) {
         Card card;
         const uint64_t block = card.memory();
-        const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, block, kPage, 0, O_RDWR | O_CLOEXEC);
         std::vector<unsigned char> data = pattern(kSize, 5);
         card.run(soft::kDown, Packets().copy(card.map(data), block + 64, static_cast<uint32_t>(kSize)));
-        Node node(1);
-        ibv_mr *mr = ibv_reg_dmabuf_mr(node.pd, 0, kPage, block, fd, kAll);
-        EXPECT_NE(mr, nullptr);
-        close(fd);
-        node.adopt(mr);
-        ibv_qp *qp = node.queue_pair();
-        meet(socket, node, qp, mr);
+        Side side(1);
+        ibv_mr *mr = register_block(card, block, side.node);
+        side.node.adopt(mr);
+        side.meet(socket, mr);
         hear(socket);
         return verdict();
     });
-    Node node;
-    std::vector<unsigned char> data(kSize);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    const Peer peer = meet(child.socket(), node, qp, mr);
-    ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
-    wait_stopped(child.pid());
-    Request read(IBV_WR_RDMA_READ);
-    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address + 64, peer.rkey)), IBV_WC_SUCCESS);
-    EXPECT_EQ(data, pattern(kSize, 5));
-    ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
-    tell(child.socket());
-    EXPECT_EQ(child.join(), 0);
+    const Side side(child);
+    stop(child);
+    EXPECT_EQ(side.read(64), IBV_WC_SUCCESS);
+    EXPECT_EQ(side.data, pattern(kSize, 5));
+    end(child);
 }
 
 TEST_F(Processes, a_reader_does_not_keep_the_exporters_memory_busy_after_deregistration) {
     Child child([](int socket) {
         Card card;
         const uint64_t block = card.memory();
-        const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, block, kPage, 0, O_RDWR | O_CLOEXEC);
-        Node node(1);
-        ibv_mr *mr = ibv_reg_dmabuf_mr(node.pd, 0, kPage, block, fd, kAll);
-        close(fd);
-        ibv_qp *qp = node.queue_pair();
-        meet(socket, node, qp, mr);
+        Side side(1);
+        ibv_mr *mr = register_block(card, block, side.node);
+        side.meet(socket, mr);
         hear(socket);
         EXPECT_NE(hlthunk_memory_unmap(card.fd, block), 0);
         EXPECT_EQ(ibv_dereg_mr(mr), 0);
         EXPECT_EQ(hlthunk_memory_unmap(card.fd, block), 0);
         return verdict();
     });
-    Node node;
-    std::vector<unsigned char> data(kSize);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    const Peer peer = meet(child.socket(), node, qp, mr);
-    Request read(IBV_WR_RDMA_READ);
-    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
-    tell(child.socket());
-    EXPECT_EQ(child.join(), 0);
+    const Side side(child);
+    EXPECT_EQ(side.read(), IBV_WC_SUCCESS);
+    end(child);
 }
 
 // ---- death
 
 TEST_F(Processes, death_of_the_peer_ends_the_work_as_a_nic_would) {
     Child child(passive);
-    Node node;
-    std::vector<unsigned char> data(kSize);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    const Peer peer = meet(child.socket(), node, qp, mr);
-    ASSERT_EQ(receive(qp, mr, 77), 0);
-    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
-    EXPECT_EQ(child.join(), 128 + SIGKILL);
+    const Side side(child);
+    ASSERT_EQ(receive(side.qp, side.mr, 77), 0);
+    end_by_force(child);
     std::vector<Request> requests;
-    requests.emplace_back(IBV_WR_RDMA_READ, 1u).all(mr).remote(peer.address, peer.rkey);
-    requests.emplace_back(IBV_WR_SEND, 2u).piece(data.data(), 10, mr->lkey);
+    requests.emplace_back(IBV_WR_RDMA_READ, 1u).all(side.mr).remote(side.peer.address, side.peer.rkey);
+    requests.emplace_back(IBV_WR_SEND, 2u).piece(side.data.data(), 10, side.mr->lkey);
     for (Request &request : requests)
-        ASSERT_EQ(request.post(qp), 0);
-    const ibv_wc first = wait(node.send_cq), second = wait(node.send_cq);
+        ASSERT_EQ(request.post(side.qp), 0);
+    const ibv_wc first = wait(side.node.send_cq), second = wait(side.node.send_cq);
     EXPECT_EQ(first.status, IBV_WC_RETRY_EXC_ERR);
     EXPECT_EQ(first.wr_id, 1u);
     EXPECT_EQ(second.status, IBV_WC_WR_FLUSH_ERR);
-    EXPECT_EQ(state(qp), IBV_QPS_ERR);
-    const ibv_wc flushed = wait(node.recv_cq);
+    EXPECT_EQ(state(side.qp), IBV_QPS_ERR);
+    const ibv_wc flushed = wait(side.node.recv_cq);
     EXPECT_EQ(flushed.status, IBV_WC_WR_FLUSH_ERR);
     EXPECT_EQ(flushed.wr_id, 77u);
 }
 
 TEST_F(Processes, death_ends_a_sender_that_waits_for_a_receive) {
     Child child([](int socket) {
-        Node node(1);
-        std::vector<unsigned char> data(10);
-        const ibv_mr *mr = node.reg(data);
-        ibv_qp *qp = node.queue_pair();
-        meet(socket, node, qp, mr); // and posts no receive
+        Side side(1);
+        side.meet(socket); // and posts no receive
         hear(socket);
         return 0;
     });
-    Node node;
-    std::vector<unsigned char> data(100);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    meet(child.socket(), node, qp, mr);
-    Request send(IBV_WR_SEND);
-    ASSERT_EQ(send.all(mr).post(qp), 0);
-    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
-    EXPECT_EQ(child.join(), 128 + SIGKILL);
-    EXPECT_EQ(wait(node.send_cq).status, IBV_WC_RETRY_EXC_ERR);
+    const Side side(child);
+    ASSERT_EQ(side.whole(IBV_WR_SEND).post(side.qp), 0);
+    end_by_force(child);
+    EXPECT_EQ(wait(side.node.send_cq).status, IBV_WC_RETRY_EXC_ERR);
 }
 
 TEST_F(Processes, death_in_the_middle_of_traffic_harms_nobody_else) {
+    const std::vector<unsigned char> some(1 << 16);
     for (int round = 0; round < 10; ++round) {
-        Child victim([](int socket) {
-            Node node(1);
-            std::vector<unsigned char> data(1 << 16);
-            const ibv_mr *mr = node.reg(data);
-            ibv_qp *qp = node.queue_pair();
-            const Peer peer = meet(socket, node, qp, mr);
-            for (int i = 0; i < 1'000'000; ++i) { // until it is killed
-                Request write(IBV_WR_RDMA_WRITE);
-                status_of(qp, write.all(mr).remote(peer.address, peer.rkey));
-            }
+        Child victim([&](int socket) {
+            Side side(1, some);
+            side.meet(socket);
+            for (int i = 0; i < 1'000'000; ++i) // until it is killed
+                side.write();
             return 1;
         });
         Child partner([&](int socket) {
-            Node node;
-            std::vector<unsigned char> data(1 << 16);
-            const ibv_mr *mr = node.reg(data);
-            ibv_qp *qp = node.queue_pair();
-            const Peer peer = meet(victim.socket(), node, qp, mr);
-            ibv_wc last{};
-            int alive = 0;
-            while (last.status == IBV_WC_SUCCESS) {
-                Request write(IBV_WR_RDMA_WRITE);
-                EXPECT_EQ(write.all(mr).remote(peer.address, peer.rkey).post(qp), 0);
-                last = wait(node.send_cq);
-                if (++alive == 20)
+            Side side(0, some);
+            side.meet(victim.socket());
+            ibv_wc_status last = IBV_WC_SUCCESS;
+            for (int alive = 1; (last = side.write()) == IBV_WC_SUCCESS; ++alive)
+                if (alive == 20)
                     tell(socket); // there is traffic
-            }
-            EXPECT_EQ(last.status, IBV_WC_RETRY_EXC_ERR);
+            EXPECT_EQ(last, IBV_WC_RETRY_EXC_ERR);
             return verdict();
         });
         ASSERT_NE(hear(partner.socket()), 0);
-        ASSERT_EQ(kill(victim.pid(), SIGKILL), 0);
-        EXPECT_EQ(victim.join(), 128 + SIGKILL);
+        end_by_force(victim);
         EXPECT_EQ(partner.join(), 0);
     }
     // The fabric still works, and what the dead had is free again.
@@ -322,8 +291,7 @@ TEST_F(Processes, what_the_dead_left_is_removed) {
         return count;
     };
     EXPECT_EQ(fifos(), 2u);
-    ASSERT_EQ(kill(child.pid(), SIGKILL), 0);
-    EXPECT_EQ(child.join(), 128 + SIGKILL);
+    end_by_force(child);
     int count = 0;
     ibv_free_device_list(ibv_get_device_list(&count));
     EXPECT_EQ(fifos(), 0u);
@@ -394,18 +362,11 @@ TEST_F(Processes, network_namespaces_that_share_a_directory_share_the_fabric) {
         EXPECT_TRUE(unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) << strerror(errno);
         return passive(socket) + verdict();
     });
-    Node node;
-    std::vector<unsigned char> data(kSize);
-    const ibv_mr *mr = node.reg(data);
-    ibv_qp *qp = node.queue_pair();
-    const Peer peer = meet(child.socket(), node, qp, mr);
-    Request read(IBV_WR_RDMA_READ);
-    EXPECT_EQ(status_of(qp, read.all(mr).remote(peer.address, peer.rkey)), IBV_WC_SUCCESS);
-    EXPECT_EQ(data, pattern(kSize, 3));
-    Request send(IBV_WR_SEND);
-    EXPECT_EQ(status_of(qp, send.piece(data.data(), 100, mr->lkey)), IBV_WC_SUCCESS);
-    tell(child.socket());
-    EXPECT_EQ(child.join(), 0);
+    const Side side(child);
+    EXPECT_EQ(side.read(), IBV_WC_SUCCESS);
+    EXPECT_EQ(side.data, pattern(kSize, 3));
+    EXPECT_EQ(side.send(100), IBV_WC_SUCCESS);
+    end(child);
 }
 
 } // namespace

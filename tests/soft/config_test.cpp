@@ -85,7 +85,7 @@ TEST(ParseFaults, a_rule_without_a_number_is_for_every_call) {
     ASSERT_EQ(rules->size(), 1u);
     const FaultRule &rule = rules->front();
     EXPECT_EQ(rule.function, "device_memory_alloc");
-    EXPECT_FALSE(rule.card);
+    EXPECT_FALSE(rule.device);
     EXPECT_EQ(rule.first, 1u);
     EXPECT_TRUE(rule.onwards);
     EXPECT_EQ(rule.action, Action::fail);
@@ -97,10 +97,10 @@ TEST(ParseFaults, card_number_and_onwards) {
     ASSERT_TRUE(rules);
     ASSERT_EQ(rules->size(), 2u);
     EXPECT_EQ(rules->at(0).function, "open");
-    EXPECT_EQ(rules->at(0).card, 3u);
+    EXPECT_EQ(rules->at(0).device, 3u);
     EXPECT_EQ(rules->at(0).first, 2u);
     EXPECT_FALSE(rules->at(0).onwards);
-    EXPECT_EQ(rules->at(1).card, 7u);
+    EXPECT_EQ(rules->at(1).device, 7u);
     EXPECT_EQ(rules->at(1).first, 5u);
     EXPECT_TRUE(rules->at(1).onwards);
     EXPECT_EQ(rules->at(1).action, Action::delay);
@@ -113,12 +113,14 @@ TEST(ParseFaults, actions_have_names_and_errors_may_be_numbers) {
     EXPECT_EQ(parse_faults("open=lose")->front().action, Action::lose);
     EXPECT_EQ(parse_faults("open=5")->front().error, EIO);
     EXPECT_EQ(parse_faults("open=EHWPOISON")->front().error, EHWPOISON);
+    EXPECT_EQ(parse_faults("open=ENOTSUPP")->front().error, 524);
 }
 
 TEST(ParseFaults, what_is_wrong_is_quoted) {
-    for (const char *bad : {"open", "=EIO", "open=", "open=BROKEN", "open=-5", "open=0", "open#0=EIO", "open#=EIO",
-                            "open#x=EIO", "open@8=EIO", "open@=EIO", "open@a=EIO", "open=delay", "open=delay:",
-                            "open=delay:-1", "open#+=EIO", "@1=EIO"}) {
+    for (const char *bad : {"open",       "=EIO",       "open=",        "open=BROKEN", "open=-5",
+                            "open=0",     "open#0=EIO", "open#=EIO",    "open#x=EIO",  "open@8=EIO",
+                            "open@=EIO",  "open@a=EIO", "open=delay",   "open=delay:", "open=delay:-1",
+                            "open#+=EIO", "@1=EIO",     "teleport=EIO", "open=hang",   "*=hang"}) {
         const auto rules = parse_faults(bad);
         ASSERT_FALSE(rules) << bad;
         EXPECT_THAT(rules.error(), AllOf(HasSubstr("SOFTGAUDI_FAULTS"), HasSubstr(bad)));
@@ -177,9 +179,7 @@ TEST_F(ReadConfig, every_variable_is_read) {
     EXPECT_EQ(config->faults.size(), 1u);
 }
 
-TEST_F(ReadConfig, an_unknown_model_is_refused) {
-    refused("SOFTGAUDI_MODEL", "gaudi9");
-}
+TEST_F(ReadConfig, an_unknown_model_is_refused) { refused("SOFTGAUDI_MODEL", "gaudi9"); }
 
 TEST_F(ReadConfig, a_number_of_cards_that_no_server_has_is_refused) {
     for (const char *cards : {"9", "-1", "two", "4 ", "0x2", "99999999999999999999"})
@@ -204,9 +204,7 @@ TEST_F(ReadConfig, a_directory_that_does_not_hold_its_bytes_in_memory_is_refused
     refused("SOFTGAUDI_DIR", "/proc/self");
 }
 
-TEST_F(ReadConfig, a_directory_that_cannot_be_made_is_refused) {
-    refused("SOFTGAUDI_DIR", dir() + "/missing/deeper");
-}
+TEST_F(ReadConfig, a_directory_that_cannot_be_made_is_refused) { refused("SOFTGAUDI_DIR", dir() + "/missing/deeper"); }
 
 TEST_F(ReadConfig, a_file_is_not_a_directory) {
     const std::string file = dir() + "/file";
@@ -237,7 +235,19 @@ TEST_F(ReadConfig, a_default_directory_open_to_others_is_refused) {
     std::filesystem::permissions(dir() + "/softgaudi", std::filesystem::perms::all);
     const auto config = read_config();
     ASSERT_FALSE(config);
-    EXPECT_THAT(config.error(), AllOf(HasSubstr(dir() + "/softgaudi"), HasSubstr("private")));
+    EXPECT_EQ(config.error(),
+              dir() + "/softgaudi: is not a private directory of this user; name another with SOFTGAUDI_DIR");
+}
+
+TEST_F(ReadConfig, a_link_in_the_place_of_the_default_directory_is_refused) {
+    unsetenv("SOFTGAUDI_DIR");
+    soft::set("XDG_RUNTIME_DIR", dir());
+    std::filesystem::create_directory(dir() + "/real");
+    std::filesystem::permissions(dir() + "/real", std::filesystem::perms::owner_all);
+    std::filesystem::create_directory_symlink(dir() + "/real", dir() + "/softgaudi");
+    const auto config = read_config();
+    ASSERT_FALSE(config);
+    EXPECT_THAT(config.error(), HasSubstr("/softgaudi: is not a private directory of this user"));
 }
 
 } // namespace

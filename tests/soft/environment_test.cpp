@@ -52,12 +52,13 @@ TEST_F(Environment, a_directory_that_cannot_be_written_is_said_once_and_no_card_
 
 TEST_F(Environment, a_fault_in_no_function_is_said_once_and_no_card_opens) {
     set("SOFTGAUDI_FAULTS", "hlthunk_teleport=EIO");
-    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: there is no function 'teleport'");
+    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'hlthunk_teleport=EIO': there is no such function to strike");
 }
 
 TEST_F(Environment, a_hang_of_what_cannot_hang_is_said_once_and_no_card_opens) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc=hang");
-    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'device_memory_alloc' cannot hang");
+    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'device_memory_alloc=hang': only command_submission and "
+                                     "command_submission_timeout can hang");
 }
 
 TEST_F(Environment, memory_of_the_library_works_without_a_server) {

@@ -35,25 +35,35 @@ inline constexpr uint64_t kCfg = 0x1000007FF8000000;
 
 inline constexpr uint32_t kDown = 0, kUp = 4, kOnCard = 8; // queues
 
-inline void set(const char *name, const std::string &value) {
-    setenv(name, value.c_str(), 1);
-}
+inline void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
+
+/// An empty directory in memory, named by a variable and gone with its owner.
+class FreshDirectory {
+public:
+    FreshDirectory(const char *variable, std::string name) {
+        name = "/dev/shm/" + name + "-test-XXXXXX";
+        m_name = mkdtemp(name.data());
+        set(variable, m_name);
+    }
+    ~FreshDirectory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(m_name, ignored);
+    }
+    FreshDirectory(const FreshDirectory &) = delete;
+    FreshDirectory &operator=(const FreshDirectory &) = delete;
+
+    const std::string &name() const { return m_name; }
+
+private:
+    std::string m_name;
+};
 
 class SoftTest : public ::testing::Test {
 protected:
-    SoftTest() {
-        char name[] = "/dev/shm/softgaudi-test-XXXXXX";
-        m_dir = mkdtemp(name);
-        set("SOFTGAUDI_DIR", m_dir);
-    }
-    ~SoftTest() override {
-        std::error_code ignored;
-        std::filesystem::remove_all(m_dir, ignored);
-    }
-    const std::string &dir() const { return m_dir; }
+    const std::string &dir() const { return m_dir.name(); }
 
 private:
-    std::string m_dir;
+    FreshDirectory m_dir{"SOFTGAUDI_DIR", "softgaudi"};
 };
 
 // ---- packets ----------------------------------------------------------------------------------------------------
@@ -98,9 +108,7 @@ public:
             m_words.push_back(word);
         return *this;
     }
-    Packets &address(uint64_t value) {
-        return add({static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)});
-    }
+    Packets &address(uint64_t value) { return add({static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)}); }
 
     const void *data() const { return m_words.data(); }
     uint32_t size() const { return static_cast<uint32_t>(m_words.size() * sizeof(uint32_t)); }
@@ -110,9 +118,7 @@ private:
 };
 
 /// Address of the fence register that a monitor's payload opens: fence 0 of a stream of PDMA 0 (queues 0 to 3).
-inline uint64_t fence_register(uint32_t queue) {
-    return kCfg + 0x4C8A290 + (queue / 4) * 0x10000 + queue % 4 * 4;
-}
+inline uint64_t fence_register(uint32_t queue) { return kCfg + 0x4C8A290 + (queue / 4) * 0x10000 + queue % 4 * 4; }
 
 // ---- a card -----------------------------------------------------------------------------------------------------
 
@@ -143,7 +149,10 @@ public:
         EXPECT_NE(address, 0u) << strerror(errno);
         return address;
     }
-    template <class T> uint64_t map(std::vector<T> &data) { return map(data.data(), data.size() * sizeof(T)); }
+    template <class T>
+    uint64_t map(std::vector<T> &data) {
+        return map(data.data(), data.size() * sizeof(T));
+    }
 
     /// Command buffers stay mapped until the card is closed.
     uint64_t place(const Packets &packets) {
@@ -239,9 +248,7 @@ private:
     int m_socket = -1;
 };
 
-inline void tell(int socket, char word = '.') {
-    ASSERT_EQ(write(socket, &word, 1), 1);
-}
+inline void tell(int socket, char word = '.') { ASSERT_EQ(write(socket, &word, 1), 1); }
 /// Waits for a word from the other side; 0 when it is gone.
 inline char hear(int socket) {
     char word = 0;

@@ -12,7 +12,17 @@ namespace {
 
 constexpr uint32_t kTimestamp = 0x20; // flag of a submission
 
-class VirtualPace : public SoftTest {};
+constexpr uint32_t kBusy = HL_WAIT_CS_STATUS_BUSY, kCompleted = HL_WAIT_CS_STATUS_COMPLETED;
+
+class VirtualPace : public SoftTest {
+protected:
+    /// What a wait says that may end early.
+    static uint32_t wait(Card &card, uint64_t seq, uint64_t timeout_us) {
+        uint32_t status = 99;
+        EXPECT_EQ(card.wait(seq, &status, timeout_us), 0);
+        return status;
+    }
+};
 
 TEST_F(VirtualPace, time_stands_still_while_nothing_is_waited_for) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
@@ -155,12 +165,9 @@ TEST_F(VirtualPace, a_wait_that_ends_early_has_waited_exactly_its_time) {
     Bench card;
     const uint64_t start = now(card);
     const uint64_t seq = card.submit(kDown, card.down());
-    uint32_t status = 99;
-    EXPECT_EQ(card.wait(seq, &status, 300), 0);
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY});
+    EXPECT_EQ(wait(card, seq, 300), kBusy);
     EXPECT_EQ(now(card) - start, 300'000u);
-    EXPECT_EQ(card.wait(seq, &status, 10'000), 0);
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_COMPLETED});
+    EXPECT_EQ(wait(card, seq, 10'000), kCompleted);
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
@@ -169,16 +176,12 @@ TEST_F(VirtualPace, only_a_poll_that_is_repeated_moves_the_clock) {
     Bench card;
     const uint64_t start = now(card);
     const uint64_t first = card.submit(kDown, card.down());
-    uint32_t status = 99;
-    EXPECT_EQ(card.wait(first, &status, 0), 0);
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY});
+    EXPECT_EQ(wait(card, first, 0), kBusy);
     EXPECT_EQ(now(card), start);
     const uint64_t second = card.submit(kDown, card.down());
-    EXPECT_EQ(card.wait(first, &status, 0), 0); // something new was submitted: this one is a first poll again
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY});
+    EXPECT_EQ(wait(card, first, 0), kBusy); // something new was submitted: this one is a first poll again
     EXPECT_EQ(now(card), start);
-    EXPECT_EQ(card.wait(first, &status, 0), 0);
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_COMPLETED});
+    EXPECT_EQ(wait(card, first, 0), kCompleted);
     EXPECT_EQ(now(card) - start, 1'000'000u);
     EXPECT_EQ(card.wait(second), 0);
 }
@@ -192,9 +195,7 @@ TEST_F(VirtualPace, a_program_that_polls_several_in_turn_gets_them_all) {
     std::vector<uint64_t> times;
     for (int round = 0; round < 100 && !open.empty(); ++round) {
         std::erase_if(open, [&](uint64_t seq) {
-            uint32_t status = 99;
-            EXPECT_EQ(card.wait(seq, &status, 0), 0);
-            if (status == HL_WAIT_CS_STATUS_BUSY)
+            if (wait(card, seq, 0) == kBusy)
                 return false;
             times.push_back(now(card) - start);
             return true;
@@ -212,9 +213,7 @@ TEST_F(VirtualPace, nothing_arrives_before_its_time) {
     const uint64_t address = card.map(&word, sizeof word);
     const uint64_t start = now(card);
     const uint64_t seq = card.submit(kUp, card.up().message(address, 77));
-    uint32_t status = 99;
-    EXPECT_EQ(card.wait(seq, &status, 999), 0); // one microsecond short
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY});
+    EXPECT_EQ(wait(card, seq, 999), kBusy); // one microsecond short
     EXPECT_EQ(look(word), 0u);
     EXPECT_EQ(look(card.back[0]), 0);
     EXPECT_EQ(look(card.back[card.bytes - 1]), 0);
@@ -255,8 +254,9 @@ TEST_F(VirtualPace, a_stream_at_a_fence_goes_on_at_the_time_it_is_opened) {
     const uint32_t object = sync.first_available_sync_object, monitor = sync.first_available_monitor;
     const uint64_t start = now(card);
     Packets waits;
-    waits.monitor(monitor, object, 1, fence_register(kDown), 1).fence().copy(card.host_address, card.device,
-                                                                              card.bytes);
+    waits.monitor(monitor, object, 1, fence_register(kDown), 1)
+        .fence()
+        .copy(card.host_address, card.device, card.bytes);
     const uint64_t second = card.submit(kDown, waits);
     const uint64_t first = card.submit(kUp, card.up().add_object(object, 1));
     EXPECT_EQ(card.wait(second), 0);
@@ -295,10 +295,10 @@ TEST_F(VirtualPace, an_interrupt_comes_at_its_time) {
     card.submit(kUp, card.up().message(address, 5).message(kCfg + 0x4C17000, 257));
     uint32_t status = 99;
     EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &word, 5, 257, 200, &status), 0);
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY});
+    EXPECT_EQ(status, kBusy);
     EXPECT_EQ(now(card) - start, 200'000u);
     EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &word, 5, 257, kForever, &status), 0);
-    EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_COMPLETED});
+    EXPECT_EQ(status, kCompleted);
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
@@ -379,9 +379,14 @@ std::vector<uint64_t> contended_run(uint32_t seed) {
         for (auto n = random() % 3 + 1; n > 0; --n) {
             const auto size = static_cast<uint32_t>(random() % 5000 + 1);
             switch (random() % 3) {
-            case 0: packets.copy(card.host_address, card.device, size); break;
-            case 1: packets.copy(card.device, card.back_address, size); break;
-            default: packets.copy(card.device, card.other, size);
+            case 0:
+                packets.copy(card.host_address, card.device, size);
+                break;
+            case 1:
+                packets.copy(card.device, card.back_address, size);
+                break;
+            default:
+                packets.copy(card.device, card.other, size);
             }
         }
         static constexpr std::array<uint32_t, 5> queues = {0, 1, 4, 8, 48};

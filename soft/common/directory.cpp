@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/directory.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace soft {
+namespace {
+
+bool on_memory(const std::string &dir) {
+    struct statfs info {};
+    return statfs(dir.c_str(), &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
+}
+
+} // namespace
+
+std::string directory_name(const char *variable, std::string_view usual) {
+    if (const std::string_view named = env(variable); !named.empty())
+        return std::string(named);
+    if (const std::string runtime(env("XDG_RUNTIME_DIR")); !runtime.empty() && on_memory(runtime))
+        return fmt::format("{}/{}", runtime, usual);
+    return fmt::format("/dev/shm/{}-{}", usual, getuid());
+}
+
+OrSentence<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why) {
+    const std::string dir = directory_name(variable, usual);
+    const bool named = !env(variable).empty();
+    const auto bad = [&](std::string_view what) {
+        return Sentence(named ? fmt::format("{}={}: {}", variable, dir, what)
+                              : fmt::format("{}: {}; name another with {}", dir, what, variable));
+    };
+    struct stat info {};
+    if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
+        return bad(fmt::format("cannot make it: {}", std::strerror(errno)));
+    if (named && (stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
+        return bad("is not a directory");
+    // Anyone can guess the usual name, and put a directory or a link of his own there first.
+    if (!named && (lstat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
+                   (info.st_mode & 077) != 0))
+        return bad("is not a private directory of this user");
+    if (!on_memory(dir))
+        return bad(fmt::format("must be on tmpfs, {}", why));
+    return dir;
+}
+
+} // namespace soft

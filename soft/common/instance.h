@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one object behind a library's functions.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+namespace soft {
+
+/// The T of this process: T::make() at the first call, and no second try where that says no. A child of fork has none
+/// of the threads: there T::forked() ends what it inherited, and it gets a T of its own.
+template <class T>
+class Instance {
+public:
+    /// Null when it cannot be made.
+    static T *get() {
+        if (T *known = made())
+            return known;
+        Instance &one = only();
+        const std::lock_guard guard(one.m_mutex);
+        if (T *known = made(); known || one.m_refused)
+            return known;
+        static std::once_flag hooked;
+        std::call_once(hooked, [] { pthread_atfork(nullptr, nullptr, after_fork); });
+        T *fresh = T::make().release();
+        one.m_refused = !fresh;
+        one.m_made.store(fresh, std::memory_order_release);
+        return fresh;
+    }
+    /// Null also when it was not asked for yet.
+    static T *made() { return only().m_made.load(std::memory_order_acquire); }
+
+private:
+    static Instance &only() {
+        static auto *one = new Instance; // no destructor may run before the last caller
+        return *one;
+    }
+    static void after_fork() {
+        if (T *parents = made())
+            parents->forked();
+        std::construct_at(&only());
+    }
+
+    std::mutex m_mutex;
+    std::atomic<T *> m_made{nullptr};
+    bool m_refused = false;
+};
+
+} // namespace soft

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/pace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace soft {
+namespace {
+
+constexpr double kSlowestGBps = 1e-6, kLongestUs = 1e9; // what a clock of 64 bits can add up
+
+template <class Figure>
+std::string names(const std::vector<Figure> &figures) {
+    std::string out;
+    for (const Figure &figure : figures)
+        out += fmt::format("{}{}", out.empty() ? "" : ", ", figure.name);
+    return out;
+}
+
+} // namespace
+
+OrSentence<void> read_pace(const char *variable, std::string_view text, const std::vector<Rate> &rates,
+                           const std::vector<Cost> &costs) {
+    return split(text, ',', [&](std::string_view piece) -> OrSentence<void> {
+        const auto bad = [&](std::string_view what, std::string_view why) {
+            return Sentence(fmt::format("{}: '{}': {}", variable, what, why));
+        };
+        const size_t colon = piece.find(':');
+        const std::string_view name = piece.substr(0, colon);
+        const auto value = colon == std::string_view::npos ? std::nullopt : number<double>(piece.substr(colon + 1));
+        if (!value || !std::isfinite(*value) || *value < 0)
+            return bad(piece, fmt::format("wants a name and a number, as in {}:25", rates.front().name));
+        const auto rate = std::ranges::find(rates, name, &Rate::name);
+        const auto cost = std::ranges::find(costs, name, &Cost::name);
+        if (rate != rates.end()) {
+            if (*value < kSlowestGBps)
+                return bad(piece, fmt::format("a link needs at least {} GB/s", kSlowestGBps));
+            *rate->ns_per_byte = 1 / *value; // 1 GB/s is one byte per nanosecond
+        } else if (cost != costs.end()) {
+            if (*value > kLongestUs)
+                return bad(piece, fmt::format("may cost {} us at most", kLongestUs));
+            *cost->ns = static_cast<uint64_t>(*value * 1000);
+        } else {
+            return bad(name, fmt::format("knows {} (GB/s), {} (us)", names(rates), names(costs)));
+        }
+        return {};
+    });
+}
+
+} // namespace soft

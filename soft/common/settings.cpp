@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/settings.h"
+
+#include <fmt/format.h>
+
+namespace soft {
+
+OrSentence<unsigned> read_count(const char *variable, unsigned usual, unsigned most) {
+    const std::string_view text = env(variable);
+    if (text.empty())
+        return usual;
+    const auto count = number<unsigned>(text);
+    if (!count || *count > most)
+        return Sentence(fmt::format("{}={}: wants a number from 0 to {}", variable, text, most));
+    return *count;
+}
+
+} // namespace soft

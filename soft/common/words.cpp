@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/words.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace soft {
+
+std::string_view env(const char *name) {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+}
+
+std::optional<int> errno_by_name(std::string_view name) {
+    for (int code = 1; code < 134; ++code) {
+        const char *known = strerrorname_np(code);
+        if (known && name == known)
+            return code;
+    }
+    if (name == "ENOTSUPP")
+        return 524; // the kernel's own, which some drivers leak
+    if (const auto code = number<int>(name); code && *code > 0 && *code < 4096)
+        return code;
+    return {};
+}
+
+bool cut_prefix(std::string_view &text, std::string_view prefix) {
+    if (!text.starts_with(prefix))
+        return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+} // namespace soft
