@@ -45,7 +45,7 @@ void add_hcas(Moved &moved, const nlohmann::json &report) {
         }
         moved.direct += direct;
         moved.through += through;
-        moved.by_device.push_back(direct + through);
+        moved.direct_by_device.push_back(direct);
         moved.requests += number(device, "sends");
         moved.registrations += number(device, "dmabuf_registrations");
         moved.host_registrations += number(device, "registrations");
@@ -69,8 +69,8 @@ Moved Moved::operator-(const Moved &before) const {
          {&Moved::up, &Moved::down, &Moved::within, &Moved::direct, &Moved::through, &Moved::requests,
           &Moved::registrations, &Moved::host_registrations, &Moved::exports, &Moved::clock_ns})
         difference.*counter -= before.*counter;
-    for (std::size_t i = 0; i < before.by_device.size(); ++i)
-        difference.by_device.at(i) -= before.by_device[i];
+    for (std::size_t i = 0; i < before.direct_by_device.size(); ++i)
+        difference.direct_by_device.at(i) -= before.direct_by_device[i];
     return difference;
 }
 

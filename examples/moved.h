@@ -13,8 +13,8 @@ struct Moved {
     std::uint64_t up = 0, down = 0, within = 0;
     // bytes by the HCAs: out of card memory and into it, out of host memory and into it
     std::uint64_t direct = 0, through = 0;
-    std::vector<std::uint64_t> by_device; // both, of each HCA
-    std::uint64_t requests = 0;           // that HCAs have carried out
+    std::vector<std::uint64_t> direct_by_device; // of each HCA
+    std::uint64_t requests = 0;                  // that HCAs have carried out
     std::uint64_t registrations = 0,
                   host_registrations = 0; // of card memory (UCX's probes not counted), of host memory
     std::uint64_t exports = 0;            // of card memory, by the driver

@@ -121,7 +121,8 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
             if (message.length != size)
                 throw Failure("an active message of another length arrived");
             if (message.data)
-                side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, memory.data(), size, &param), "am receive");
+                side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, memory.data(), size, &param),
+                            "am receive");
             else
                 memory.write(message.bytes);
         }

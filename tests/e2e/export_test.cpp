@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What UCX registers of card memory is what was asked for: whatever the range, a remote write changes exactly its bytes and
 // none of its neighbours, and the card's engines see them.
+#include "counted.h"
 #include "fabric.h"
-#include "moved.h"
 #include "owner.h"
 
 #include <sys/resource.h>
@@ -126,9 +126,9 @@ TEST_F(Export, whole_allocations_are_registered_once) {
         Cards cards;
         const Buffer buffer(cards.domain(), 1 << 20);
         const Mapped one(side, buffer.data() + 5000, 100);
-        const Moved before = Moved::now();
+        const Moved before = counted();
         const Mapped other(side, buffer.data() + 500'000, 1000);
-        EXPECT_EQ((Moved::now() - before).registrations, 0u);
+        EXPECT_EQ((counted() - before).registrations, 0u);
     });
 }
 
@@ -140,11 +140,11 @@ TEST_F(Export, hundreds_of_registrations_need_no_descriptors) {
             return;
         Cards cards;
         const Buffer buffer(cards.domain(), 8 << 20);
-        const Moved before = Moved::now();
+        const Moved before = counted();
         std::vector<std::unique_ptr<Mapped>> all;
         for (std::size_t i = 0; i < 600; ++i) // apart, so that UCX does not merge them
             all.push_back(std::make_unique<Mapped>(side, buffer.data() + i * 8192, 4096));
-        const Moved moved = Moved::now() - before;
+        const Moved moved = counted() - before;
         EXPECT_GE(moved.registrations, 600u);
         EXPECT_LE(moved.exports, 1u);
     });

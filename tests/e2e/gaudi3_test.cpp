@@ -3,8 +3,8 @@
 // put, get, tag and active messages between two such cards work all the same. The test fills and reads the memory by
 // RDMA too, from host memory.
 #include "conversation.h"
+#include "counted.h"
 #include "fabric.h"
-#include "moved.h"
 
 using namespace e2e;
 
@@ -28,10 +28,10 @@ TEST_P(Gaudi3, memory_without_a_copy_path_is_exchanged) {
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLengths.back());
         for (const std::size_t size : kLengths) {
             std::vector<Moved> looks;
-            exchange(side, first, GetParam(), memory, size, true, [&] { looks.push_back(Moved::now()); });
+            exchange(side, first, GetParam(), memory, size, true, [&] { looks.push_back(counted()); });
             if (first) {
                 const Moved moved = looks.at(1) - looks.at(0);
-                EXPECT_EQ(moved.staged, 0u) << size;
+                EXPECT_EQ(moved.staged(), 0u) << size;
                 EXPECT_EQ(moved.direct, 2 * size) << size;
             }
         }

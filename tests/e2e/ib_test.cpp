@@ -2,8 +2,8 @@
 // Gaudi memory through UCX's own ib module with its default thresholds: connected and datagram queue pairs, one rail and
 // two, cards and host memory at the other end. Every byte is checked, and the counters tell which way it went.
 #include "conversation.h"
+#include "counted.h"
 #include "fabric.h"
-#include "moved.h"
 
 #include <algorithm>
 #include <tuple>
@@ -24,10 +24,6 @@ struct Way {
     ucs_memory_type_t first, second;
 
     bool datagrams() const { return std::string(transport) == "ud_v"; }
-    /// Put and get over datagrams are a copy by the card for each packet of 4 KiB, one after another.
-    std::size_t largest() const {
-        return datagrams() && (operation == Operation::put || operation == Operation::get) ? 8 << 20 : kLengths.back();
-    }
     /// Whether UCX itself takes zero copy at this size; where it does not, it copies through host memory by its own rules.
     bool zero_copy(std::size_t size) const {
         if (datagrams())
@@ -54,14 +50,14 @@ protected:
     /// One transfer, and what it moved; only the first side looks.
     static Moved transfer(Side &side, bool first, const Way &way, Memory &memory, std::size_t size) {
         std::vector<Moved> looks;
-        exchange(side, first, way.operation, memory, size, true, [&] { looks.push_back(Moved::now()); });
+        exchange(side, first, way.operation, memory, size, true, [&] { looks.push_back(counted()); });
         return first ? looks.at(1) - looks.at(0) : Moved{};
     }
 };
 
 void expect_direct(const Way &way, std::size_t size, const Moved &moved) {
     const std::uint64_t ends = (way.first == kGaudi ? 1u : 0u) + (way.second == kGaudi ? 1u : 0u);
-    EXPECT_EQ(moved.staged, 0u) << size;
+    EXPECT_EQ(moved.staged(), 0u) << size;
     EXPECT_EQ(moved.direct, ends * size) << size;
     EXPECT_EQ(moved.registrations, 0u) << size << ": the memory was registered before";
 }
@@ -71,7 +67,7 @@ void expect_staged(const Way &way, std::size_t size, const Moved &moved) {
         return; // handed to the program in host memory, and what it then does is its own affair
     // Datagrams of card memory may leave it directly, and arrive in host memory.
     const bool received = way.operation == Operation::get ? way.first == kGaudi : way.second == kGaudi;
-    EXPECT_GE(moved.staged, received ? size : 0) << size;
+    EXPECT_GE(moved.staged(), received ? size : 0) << size;
 }
 
 using Case = std::tuple<const char *, int, Operation, std::pair<ucs_memory_type_t, ucs_memory_type_t>>;
@@ -83,9 +79,8 @@ TEST_P(Transfer, arrives_and_is_staged_only_where_ucx_wants_it) {
     const Way way{transport, operation, types.first, types.second};
     use(transport, rails);
     run_pair([&](Side &side, bool first) {
-        Memory memory(side, first ? way.first : way.second, way.largest());
-        for (const std::size_t length : kLengths) {
-            const std::size_t size = std::min(length, way.largest());
+        Memory memory(side, first ? way.first : way.second, kLengths.back());
+        for (const std::size_t size : kLengths) {
             const Moved moved = transfer(side, first, way, memory, size);
             if (!first)
                 continue;
@@ -155,13 +150,13 @@ TEST_P(Operations, memory_is_registered_once_for_many_transfers) {
         Memory memory(side, kGaudi, 2 * kSize);
         exchange(side, first, GetParam(), memory, kSize, false);
         side.meet();
-        const Moved before = first ? Moved::now() : Moved{};
+        const Moved before = first ? counted() : Moved{};
         side.meet();
         for (std::size_t i = 0; i < 100; ++i)
             exchange(side, first, GetParam(), memory, kSize + i, false); // without a handle: UCX has to find it
         side.meet();
         if (first) {
-            const Moved moved = Moved::now() - before;
+            const Moved moved = counted() - before;
             EXPECT_EQ(moved.registrations, 0u);
             EXPECT_EQ(moved.exports, 0u);
             EXPECT_GE(moved.direct, 200 * kSize);

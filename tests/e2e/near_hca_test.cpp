@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX moves the memory of a card over the HCA that is on the card's own PCIe switch.
 #include "conversation.h"
-#include "moved.h"
+#include "counted.h"
 
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ TEST_P(NearHca, moves_all_bytes_of_a_put) {
     run_pair(
         [&](Side &side, bool first) {
             Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kSize);
-            exchange(side, first, Operation::put, memory, kSize, true, [&] { looks.push_back(Moved::now()); });
+            exchange(side, first, Operation::put, memory, kSize, true, [&] { looks.push_back(counted()); });
         },
         options);
     ASSERT_EQ(looks.size(), 2u);

@@ -15,9 +15,7 @@ TEST(NoMemoryTypeCache, is_what_this_runs_without) {
     EXPECT_TRUE(setting && std::strcmp(setting, "n") == 0);
 }
 
-TEST(NoMemoryTypeCache, gaudi_memory_is_recognised) {
-    converse();
-}
+TEST(NoMemoryTypeCache, gaudi_memory_is_recognised) { converse(); }
 
 TEST(NoMemoryTypeCache, host_memory_is_too) {
     run_pair([](Side &side, bool first) {

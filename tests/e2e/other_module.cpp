@@ -48,8 +48,8 @@ struct Md : uct_md {
         std::strcpy(attr->component_name, "other");
         return UCS_OK;
     }
-    ucs_status_t mem_alloc(std::size_t *length, void **address, ucs_memory_type_t, ucs_sys_device_t, unsigned, const char *,
-                           uct_mem_h *memh) {
+    ucs_status_t mem_alloc(std::size_t *length, void **address, ucs_memory_type_t, ucs_sys_device_t, unsigned,
+                           const char *, uct_mem_h *memh) {
         const int file = memfd_create("other", MFD_CLOEXEC);
         if (ftruncate(file, static_cast<off_t>(*length)) != 0)
             return UCS_ERR_NO_MEMORY;
@@ -116,7 +116,8 @@ struct Component : uct_component {
         list_init(tl_list);
         std::strcpy(tl.name, "other_cpy");
         fill_tl<Md>(tl);
-        tl.config = {"Other transport", "OTHER_CPY_", of.call().uct_iface_config_table, sizeof(uct_iface_config), {}, 0};
+        tl.config = {"Other transport",        "OTHER_CPY_", of.call().uct_iface_config_table,
+                     sizeof(uct_iface_config), {},           0};
     }
     ucs_status_t query_md_resources(uct_md_resource_desc **resources, unsigned *count) {
         *resources = host.allocate<uct_md_resource_desc>(1, "other");
@@ -237,7 +238,9 @@ struct Iface : uct_base_iface {
     }
 
     /// A forked process has the same addresses.
-    std::uint64_t id() const { return reinterpret_cast<std::uint64_t>(this) ^ static_cast<std::uint64_t>(getpid()) << 48; }
+    std::uint64_t id() const {
+        return reinterpret_cast<std::uint64_t>(this) ^ static_cast<std::uint64_t>(getpid()) << 48;
+    }
     const Functions &host() const { return domain.host.call(); }
     Md &domain;
 };
@@ -248,8 +251,9 @@ ucs_status_t Md::iface_open(uct_worker_h worker, const uct_iface_params *params,
     auto operations = make_iface_ops<Iface, Ep>(host);
     static auto *internal = new uct_iface_internal_ops(make_iface_internal_ops<Iface, Ep>(host));
     int count = 1;
-    if (const ucs_status_t status = host.call().uct_base_iface_t_init(made.get(), host.call().uct_base_iface_t_class, &count,
-                                                                      &operations, internal, this, worker, params, config);
+    if (const ucs_status_t status =
+            host.call().uct_base_iface_t_init(made.get(), host.call().uct_base_iface_t_class, &count, &operations,
+                                              internal, this, worker, params, config);
         status != UCS_OK)
         return status;
     *iface = &made.release()->super;

@@ -2,8 +2,8 @@
 // An HCA that answers UCX's probe for dma-bufs well and then refuses to register any. UCX fails then, which no module can
 // prevent; the user's way out is a variable.
 #include "conversation.h"
+#include "counted.h"
 #include "fabric.h"
-#include "moved.h"
 #include "printed.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ TEST_F(Refusal, of_host_memory_is_no_affair_of_ours) {
 TEST_F(Refusal, hurts_nobody_who_stages) {
     set("UCX_GAUDI_COPY_DMABUF", "n");
     converse();
-    EXPECT_EQ(Moved::now().direct, 0u);
+    EXPECT_EQ(counted().direct, 0u);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Card memory that was registered, freed and used again.
+#include "counted.h"
 #include "fabric.h"
-#include "moved.h"
 #include "owner.h"
 
 #include <memory>

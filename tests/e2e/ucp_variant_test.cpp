@@ -20,9 +20,7 @@ protected:
     void set(const char *variable, const char *value) { setenv(variable, value, 1); }
 };
 
-TEST_F(Variant, with_the_transports_that_ucx_chooses) {
-    converse();
-}
+TEST_F(Variant, with_the_transports_that_ucx_chooses) { converse(); }
 
 TEST_F(Variant, eager_only) {
     set("UCX_RNDV_THRESH", "inf");
@@ -51,13 +49,9 @@ TEST_F(Variant, without_dma_buf) {
     converse();
 }
 
-TEST_F(Variant, sleeping_instead_of_polling) {
-    converse({.wakeup = true});
-}
+TEST_F(Variant, sleeping_instead_of_polling) { converse({.wakeup = true}); }
 
-TEST_F(Variant, workers_for_several_threads) {
-    converse({.threads = true});
-}
+TEST_F(Variant, workers_for_several_threads) { converse({.threads = true}); }
 
 TEST_F(Variant, several_threads_at_once) {
     run_pair(
@@ -124,7 +118,8 @@ TEST_P(Pieces, of_a_buffer_as_one_message) {
             const Side::Message message = side.messages().back();
             if (!message.data)
                 throw Failure("so large a message should come by rendezvous");
-            side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, pieces.data(), 3, &param), "receive of pieces");
+            side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, pieces.data(), 3, &param),
+                        "receive of pieces");
         } else if (GetParam() == Operation::tag) {
             side.finish(ucp_tag_recv_nbx(side.worker(), pieces.data(), 3, 1, ~0ull, &param), "receive of pieces");
         } else {
@@ -228,13 +223,9 @@ protected:
     }
 };
 
-TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_tcp) {
-    converse_unequally("tcp,gaudi_cpy");
-}
+TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_tcp) { converse_unequally("tcp,gaudi_cpy"); }
 
-TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_shared_memory) {
-    converse_unequally("sm,gaudi_cpy");
-}
+TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_shared_memory) { converse_unequally("sm,gaudi_cpy"); }
 
 TEST_F(Variant, a_process_talks_to_itself) {
     run_pair([](Side &side, bool) {

@@ -2,7 +2,7 @@
 // Gaudi to Gaudi through UCX's own ib module, on the software HCA: every byte arrives, and the counters of the cards and
 // of the HCAs say how many of them went through host memory.
 #include "conversation.h"
-#include "moved.h"
+#include "counted.h"
 
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ protected:
             Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
             for (const std::size_t size : sizes(operation)) {
                 std::vector<Moved> looks;
-                exchange(side, first, operation, memory, size, true, [&] { looks.push_back(Moved::now()); });
+                exchange(side, first, operation, memory, size, true, [&] { looks.push_back(counted()); });
                 if (first)
                     all.push_back(looks.at(1) - looks.at(0));
             }
@@ -47,7 +47,7 @@ protected:
         const std::vector<std::size_t> size = sizes(operation);
         ASSERT_EQ(moved.size(), size.size());
         for (std::size_t i = 0; i < size.size(); ++i) {
-            EXPECT_GE(moved[i].staged, 2 * size[i]) << size[i]; // up on one side, down on the other
+            EXPECT_GE(moved[i].staged(), 2 * size[i]) << size[i]; // up on one side, down on the other
             EXPECT_EQ(moved[i].direct, 0u) << size[i];
         }
     }
@@ -58,7 +58,7 @@ TEST_P(ZeroCopy, stages_nothing) {
     const std::vector<std::size_t> size = sizes(GetParam());
     ASSERT_EQ(moved.size(), size.size());
     for (std::size_t i = 0; i < size.size(); ++i) {
-        EXPECT_EQ(moved[i].staged, 0u) << size[i];
+        EXPECT_EQ(moved[i].staged(), 0u) << size[i];
         EXPECT_EQ(moved[i].direct, 2 * size[i]) << size[i]; // read from one card, written to the other
         EXPECT_LT(moved[i].through, 4096u) << size[i];      // only what the protocol itself says
     }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a put between the card memories of two processes costs, against the same put between their host memories and
+// against the way through host memory. Counts, and times on the virtual clock: none of it depends on the machine.
+#include "conversation.h"
+#include "counted.h"
+#include "fabric.h"
+
+#include <list>
+
+using namespace e2e;
+
+namespace {
+
+class Cost : public FabricTest {
+protected:
+    /// One put from the first side to the second, when both have done it before; what it moved.
+    static Moved put(Side &side, bool first, Memory &memory, std::size_t size) {
+        exchange(side, first, Operation::put, memory, size, true);
+        std::vector<Moved> looks;
+        exchange(side, first, Operation::put, memory, size, true, [&] { looks.push_back(counted()); });
+        return first ? looks.at(1) - looks.at(0) : Moved{};
+    }
+};
+
+TEST_F(Cost, a_put_of_card_memory_takes_the_work_of_one_of_host_memory) {
+    run_pair([](Side &side, bool first) {
+        constexpr std::size_t kLargest = 16 << 20;
+        std::list<Memory> kept; // memory that is freed and taken again has its registration still
+        const auto map = [&](ucs_memory_type_t type) {
+            const Moved before = counted();
+            side.meet();
+            kept.emplace_back(side, type, kLargest);
+            side.meet();
+            const Moved both = counted() - before;
+            side.meet();
+            return both;
+        };
+        map(UCS_MEMORY_TYPE_GAUDI); // the first of each also registers what is UCX's own
+        map(UCS_MEMORY_TYPE_HOST);
+        const Moved of_gaudi = map(UCS_MEMORY_TYPE_GAUDI);
+        Memory &gaudi = kept.back();
+        const Moved of_host = map(UCS_MEMORY_TYPE_HOST);
+        Memory &host = kept.back();
+        EXPECT_GT(of_host.host_registrations, 0u);
+        EXPECT_EQ(of_gaudi.registrations, of_host.host_registrations);
+        EXPECT_EQ(of_gaudi.host_registrations, 0u);
+        // Shorter ones of host memory travel inside the request.
+        for (const std::size_t size : {std::size_t{4096}, std::size_t{65536}, std::size_t{1 << 20}, kLargest}) {
+            const Moved cards = put(side, first, gaudi, size), hosts = put(side, first, host, size);
+            if (!first)
+                continue;
+            EXPECT_EQ(cards.requests, hosts.requests) << size;
+            EXPECT_EQ(cards.direct + cards.through, hosts.direct + hosts.through) << size;
+            EXPECT_GE(cards.direct, 2 * size) << size;
+            EXPECT_EQ(cards.staged(), 0u) << size;
+            EXPECT_EQ(cards.registrations + cards.host_registrations, 0u) << size;
+            EXPECT_EQ(hosts.registrations + hosts.host_registrations, 0u) << size;
+        }
+    });
+}
+
+TEST_F(Cost, zero_copy_is_faster_than_staging_from_4_kib_on) {
+    // As on a Gaudi2 server: PCIe gen 4 x16 per card, 200 Gb/s per HCA.
+    set("SOFTGAUDI_PACE", "virtual:down:25,up:25,submit:5,map:20");
+    set("SOFTHCA_PACE", "virtual:link:25,latency:2");
+    run_pair([](Side &direct, bool first) {
+        set("UCX_IB_GPU_DIRECT_RDMA", "n");
+        Side staged(direct.pipe(), {});
+        constexpr std::size_t kLargest = 4 << 20;
+        Memory one(direct, UCS_MEMORY_TYPE_GAUDI, kLargest), other(staged, UCS_MEMORY_TYPE_GAUDI, kLargest);
+        for (std::size_t size = 4096; size <= kLargest; size *= 4) {
+            const Moved without = put(direct, first, one, size), with = put(staged, first, other, size);
+            if (!first)
+                continue;
+            EXPECT_EQ(without.staged(), 0u) << size;
+            EXPECT_GE(with.staged(), 2 * size) << size;
+            EXPECT_LT(without.clock_ns, with.clock_ns) << size;
+        }
+    });
+}
+
+} // namespace
