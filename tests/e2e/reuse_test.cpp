@@ -30,8 +30,10 @@ void make_ucx_let_go(Side &side, const Cards &cards) {
     const Mapped mapped(side, other.data(), other.size());
 }
 
-class Reuse : public FabricTest {
+class Reuse : public FabricTest, public ::testing::WithParamInterface<std::string> {
 protected:
+    Reuse() { set("SOFTGAUDI_QUIRKS", GetParam()); }
+
     /// `owner` is the first side; the other writes what it is told to.
     static void own(const std::function<void(Side &, Cards &)> &owner) {
         run_pair([&](Side &side, bool first) {
@@ -44,7 +46,7 @@ protected:
     }
 };
 
-TEST_F(Reuse, memory_at_the_same_address_is_registered_anew) {
+TEST_P(Reuse, memory_at_the_same_address_is_registered_anew) {
     own([](Side &side, Cards &cards) {
         const Buffer anchor(cards.domain(), 4096); // keeps the card's ordinary block
         void *address = nullptr;
@@ -68,7 +70,7 @@ TEST_F(Reuse, memory_at_the_same_address_is_registered_anew) {
     });
 }
 
-TEST_F(Reuse, a_freed_range_within_a_block_serves_its_next_owner) {
+TEST_P(Reuse, a_freed_range_within_a_block_serves_its_next_owner) {
     own([](Side &side, Cards &cards) {
         const Buffer before(cards.domain(), 3 * 4096), after(cards.domain(), 3 * 4096);
         const Bytes guard = uct_side::pattern(3 * 4096, 77);
@@ -87,7 +89,7 @@ TEST_F(Reuse, a_freed_range_within_a_block_serves_its_next_owner) {
     });
 }
 
-TEST_F(Reuse, a_block_that_is_still_imported_is_kept_and_given_back_later) {
+TEST_P(Reuse, a_block_that_is_still_imported_is_kept_and_given_back_later) {
     own([](Side &side, Cards &cards) {
         const Buffer anchor(cards.domain(), 4096);
         const std::uint64_t usual = counted("dram_used_bytes");
@@ -113,5 +115,8 @@ TEST_F(Reuse, a_block_that_is_still_imported_is_kept_and_given_back_later) {
         expect(counted("dram_used_bytes") == usual + one, "the kept block was not given back");
     });
 }
+
+INSTANTIATE_TEST_SUITE_P(Driver, Reuse, ::testing::Values("", "mainline", "posted"),
+                         [](const auto &param) { return param.param.empty() ? std::string("usual") : param.param; });
 
 } // namespace
