@@ -13,9 +13,7 @@
 
 namespace softgaudi {
 
-CardLock::CardLock(Card &card) : m_card(card) {
-    lock();
-}
+CardLock::CardLock(Card &card) : m_card(card) { lock(); }
 
 CardLock::~CardLock() {
     if (m_held)
@@ -36,13 +34,16 @@ void CardLock::unlock() {
 
 Card::Card(const Config &config, Clock &clock, unsigned index)
     : m_config(config), m_clock(clock), m_index(index),
-      m_dir(fmt::format("{}/{}-card{}", config.dir, config.model->name, index)),
-      m_blocks(m_dir, config.quirks.posted) {
+      m_dir(fmt::format("{}/{}-card{}", config.dir, config.model->name, index)), m_blocks(m_dir, config.quirks.posted) {
     if (!set_up(m_dir))
         m_state = nullptr;
 }
 
 Card::~Card() = default;
+
+bool Card::moves_yet(uint64_t bytes) {
+    return m_config.pace.moved_first != 0 && m_moved.fetch_add(bytes) + bytes <= m_config.pace.moved_first;
+}
 
 bool Card::set_up(const std::string &dir) {
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
@@ -91,9 +92,7 @@ void Card::recover() {
     wake_everyone();
 }
 
-bool Card::in_use() {
-    return any_locked(m_node.get()) || m_blocks.held();
-}
+bool Card::in_use() { return any_locked(m_node.get()) || m_blocks.held(); }
 
 hl_device_status Card::status() {
     if (m_state->lost)

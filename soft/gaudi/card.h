@@ -82,6 +82,8 @@ public:
     const Config &config() const { return m_config; }
     const Model &model() const { return *m_config.model; }
     Clock &clock() const { return m_clock; }
+    /// Whether a copy of so many bytes is still among those that SOFTGAUDI_PACE=null:MIB makes.
+    bool moves_yet(uint64_t bytes);
     unsigned index() const { return m_index; }
     CardState &state() const { return *m_state; }
     Context &context() const { return m_state->context; }
@@ -168,6 +170,7 @@ private:
 
     const Config &m_config;
     Clock &m_clock;
+    std::atomic<uint64_t> m_moved{0}; // by moves_yet
     const unsigned m_index;
     CardState *m_state = nullptr;
     std::string m_dir;

@@ -12,8 +12,8 @@
 namespace softgaudi {
 namespace {
 
-constexpr uint64_t kPiece = 16 * kMiB;  // between two looks at whether the work is still wanted
-constexpr size_t kBounce = 256 * kKiB;  // stays in the cache
+constexpr uint64_t kPiece = 16 * kMiB; // between two looks at whether the work is still wanted
+constexpr size_t kBounce = 256 * kKiB; // stays in the cache
 
 bool overlap(const Transfer &transfer) {
     return transfer.source < transfer.destination + transfer.size &&
@@ -153,7 +153,7 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
     const bool repeated = m_last && m_last->source == transfer.source && m_last->destination == transfer.destination &&
                           m_last->size == transfer.size && m_last->swap == transfer.swap;
     m_last.reset();
-    const bool moves = m_card.config().pace.mode != Pace::Mode::null && !repeated;
+    const bool moves = !repeated && (m_card.config().pace.mode != Pace::Mode::null || m_card.moves_yet(transfer.size));
     MaybeTrap trap;
     if (m_card.clock().is_virtual()) {
         catch_up(); // links are asked for in the order of time,
@@ -220,8 +220,7 @@ MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
             return Trap{Trap::Kind::cancelled};
         const Stretch to = locate(destination + done);
         if (to.place.kind == Place::Kind::nowhere)
-            return cancelled() ? Trap{Trap::Kind::cancelled}
-                               : Trap{Trap::Kind::page_fault, destination + done, true};
+            return cancelled() ? Trap{Trap::Kind::cancelled} : Trap{Trap::Kind::page_fault, destination + done, true};
         if (to.place.kind == Place::Kind::registers)
             return Trap{Trap::Kind::illegal_register, destination + done, true};
         const size_t shift = done % sizeof value;
@@ -270,9 +269,12 @@ MaybeTrap CardBus::store_own(uint32_t offset, uint32_t value) {
 uint64_t CardBus::message_base(unsigned base) {
     constexpr uint64_t kMonitorAddresses = 0x4108000, kSyncObjectBase = 0x4100000;
     switch (base) {
-    case 0: return m_card.model().cfg_base + kMonitorAddresses;
-    case 1: return m_card.model().cfg_base + kSyncObjectBase;
-    default: return 0; // never set by the driver
+    case 0:
+        return m_card.model().cfg_base + kMonitorAddresses;
+    case 1:
+        return m_card.model().cfg_base + kSyncObjectBase;
+    default:
+        return 0; // never set by the driver
     }
 }
 
@@ -302,8 +304,6 @@ MaybeTrap CardBus::fence(bool lower, unsigned id, uint32_t target, uint32_t decr
     return Trap{Trap::Kind::cancelled};
 }
 
-uint64_t CardBus::timestamp() {
-    return m_card.clock().now();
-}
+uint64_t CardBus::timestamp() { return m_card.clock().now(); }
 
 } // namespace softgaudi

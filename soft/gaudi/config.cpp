@@ -58,8 +58,14 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
     Pace pace;
     if (text.empty())
         return pace;
-    if (text == "null") {
+    if (text == "null" || text.starts_with("null:")) {
         pace.mode = Pace::Mode::null;
+        if (soft::cut_prefix(text, "null:")) {
+            const auto mebibytes = soft::number<uint64_t>(text);
+            if (!mebibytes || *mebibytes > 1'000'000)
+                return tl::unexpected(fmt::format("SOFTGAUDI_PACE: 'null:{}': wants a number of MiB", text));
+            pace.moved_first = *mebibytes << 20;
+        }
         return pace;
     }
     pace.mode = soft::cut_prefix(text, "virtual:") ? Pace::Mode::virtual_clock : Pace::Mode::real;

@@ -31,6 +31,7 @@ struct Pace {
     double card_ns_per_byte = 0; // within a card
     uint64_t submit_ns = 0;      // each submission, one after another
     uint64_t map_ns = 0;         // each mapping of host or device memory
+    uint64_t moved_first = 0;    // bytes of copies that even `null` makes
 
     bool timed() const { return mode == Mode::real || mode == Mode::virtual_clock; }
 };

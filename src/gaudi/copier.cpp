@@ -29,32 +29,57 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Queues of a Gaudi2. On-card copies take the first engine that this very card has.
-std::uint32_t queue_of(Direction direction, std::uint32_t edma_mask) {
-    constexpr std::array<std::uint32_t, 8> edma = {8, 12, 48, 52, 84, 88, 120, 124};
-    switch (direction) {
-    case Direction::down:
-        return 0;
-    case Direction::up:
-        return 4;
-    case Direction::on_card:
-        break;
-    }
-    for (unsigned i = 0; i < edma.size(); ++i)
-        if ((edma_mask >> i & 1) != 0)
-            return edma[i];
-    return 0;
-}
+// From here on a copy takes longer than its submission, and those after it should not have to wait.
+constexpr std::uint64_t kBulk = 128 << 10;
+// Large copies go out in groups of at least this much: their ends are told group by group, and what is staged through
+// host memory waits for them.
+constexpr std::uint64_t kGroup = 512 << 10;
+// The most that one batch copies, and one engine's least share of a copy within a card: none may run long.
+constexpr std::uint64_t kStretch = 16 << 20;
+constexpr std::uint64_t kShare = 4 << 20;
+// Batches that a stream of large copies has under way: one at work, the others ready.
+constexpr unsigned kBulkDepth = 4;
+
+constexpr unsigned kLooksPerClock = 256; // the time is asked at every so many looks only
+
+// Queues of a Gaudi2: two streams of the engine for each direction, and the first one of each engine within the card.
+constexpr std::array<std::uint32_t, 2> kDownQueues = {0, 1};
+constexpr std::array<std::uint32_t, 2> kUpQueues = {4, 5};
+constexpr std::array<std::uint32_t, 8> kCardQueues = {8, 12, 48, 52, 84, 88, 120, 124};
 
 } // namespace
 
 Copier::Copier(Card &card, const thunk::Device &device) : m_card(card), m_device(device) {
-    for (unsigned i = 0; i < kBatches; ++i) {
+    for (unsigned i = kBatches; i-- > 0;) {
         m_batches[i].slot = i;
-        m_free.push_back(&m_batches[i]);
+        m_batches[i].next = m_free;
+        m_free = &m_batches[i];
     }
-    for (unsigned i = 0; i < kDirections; ++i)
-        m_lanes[i].queue = queue_of(static_cast<Direction>(i), card.info().edma_enabled_mask);
+    set_up_lanes();
+}
+
+void Copier::set_up_lanes() {
+    for (unsigned bulk = 0; bulk < 2; ++bulk) {
+        m_lanes[bulk].streams[0].queue = kDownQueues[bulk];
+        m_lanes[2 + bulk].streams[0].queue = kUpQueues[bulk];
+    }
+    // Which of the engines within the card are there differs from card to card.
+    Lane &small = m_lanes[4], &large = m_lanes[5];
+    large.count = 0;
+    for (unsigned i = 0; i < kCardQueues.size(); ++i)
+        if ((m_card.info().edma_enabled_mask >> i & 1) != 0)
+            large.streams[large.count++].queue = kCardQueues[i];
+    if (large.count == 0) { // the engine for the way down can copy within the card too
+        large.count = 1;
+        large.streams[0].queue = kDownQueues[1];
+    }
+    small.streams[0].queue = large.streams[0].queue;
+    unsigned word = 0;
+    for (std::size_t i = 0; i < m_lanes.size(); ++i) {
+        m_lanes[i].bulk = i % 2 == 1;
+        for (unsigned j = 0; j < m_lanes[i].count; ++j)
+            m_lanes[i].streams[j].word = word++;
+    }
 }
 
 Copier::~Copier() {
@@ -85,12 +110,19 @@ Result<void> Copier::set_up() {
     return test_words();
 }
 
-std::atomic<std::uint32_t> &Copier::word(const Lane &lane) {
-    const auto index = static_cast<std::size_t>(&lane - m_lanes.data());
-    return *reinterpret_cast<std::atomic<std::uint32_t> *>(static_cast<char *>(m_ring) + index * kWordStride);
+std::atomic<std::uint32_t> &Copier::word(const Stream &stream) {
+    return *reinterpret_cast<std::atomic<std::uint32_t> *>(static_cast<char *>(m_ring) + stream.word * kWordStride);
+}
+
+char *Copier::buffer(const Batch &batch) const {
+    return static_cast<char *>(m_ring) + kWordBytes + batch.slot * kBufferBytes;
 }
 
 // ---- posting ------------------------------------------------------------------------------------------------------
+
+Copier::Lane &Copier::lane_of(Direction direction, std::uint64_t length) {
+    return m_lanes[2 * static_cast<unsigned>(direction) + (length >= kBulk ? 1 : 0)];
+}
 
 void Copier::post(Direction direction, Transfer &transfer) {
     const std::lock_guard guard(m_mutex);
@@ -99,54 +131,58 @@ void Copier::post(Direction direction, Transfer &transfer) {
         transfer.channel->finish(transfer);
         return;
     }
-    m_posted.fetch_add(1, std::memory_order_relaxed);
-    Lane &lane = m_lanes[static_cast<unsigned>(direction)];
+    m_posted.store(m_posted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    Lane &lane = lane_of(direction, transfer.length);
     transfer.next = nullptr;
     (lane.last ? lane.last->next : lane.first) = &transfer;
     lane.last = &transfer;
     pump(lane);
 }
 
-/// Fills batches from what waits and sends those that are full, or the first when the queue has nothing else to do.
+/// Fills batches from what waits and sends those that are full, or the first when its stream has nothing else to do.
 void Copier::pump(Lane &lane) {
     while (lane.first) {
-        if (!lane.open) {
-            if (m_free.empty())
+        Stream &stream = lane.streams[lane.turn];
+        if (!stream.open) {
+            if (!m_free || (lane.bulk && stream.depth >= kBulkDepth))
                 return;
-            lane.open = m_free.back();
-            m_free.pop_back();
-            const unsigned slot = lane.open->slot;
-            *lane.open = Batch{};
-            lane.open->slot = slot;
+            stream.open = m_free;
+            m_free = m_free->next;
+            Batch &batch = *stream.open;
+            batch.packets = batch.parts = 0;
+            batch.bytes = 0;
+            batch.flush = false;
         }
-        emit(lane);
-        const bool full = lane.open->full();
-        if ((full || lane.sent.empty()) && !send(lane))
-            return;
-        if (!full && !lane.first)
+        emit(lane, stream);
+        const bool full = stream.open->full() || (lane.bulk && stream.open->bytes >= kGroup);
+        if (!full && stream.depth > 0)
+            return; // everything that waits is in it now
+        if (!send(lane, stream))
             return;
     }
 }
 
 /// Moves copies from the line into the open batch until one of them is empty or full.
-void Copier::emit(Lane &lane) {
-    Batch &batch = *lane.open;
-    auto *buffer = static_cast<char *>(m_ring) + kWordBytes + batch.slot * kBufferBytes;
+void Copier::emit(Lane &lane, Stream &stream) {
+    Batch &batch = *stream.open;
+    auto *packets = reinterpret_cast<packet::LinearDma *>(buffer(batch));
     while (lane.first && !batch.full()) {
         Transfer &transfer = *lane.first;
-        const std::uint64_t piece = std::min(transfer.length - transfer.emitted, kBatchBytes - batch.bytes);
+        std::uint64_t piece = transfer.length - transfer.emitted;
+        if (lane.bulk) {
+            if (batch.bytes >= kGroup)
+                return;
+            // What is left of one copy is divided among the streams; a batch holds one such part.
+            piece = std::min(piece, std::clamp(piece / lane.count, kShare, kStretch));
+        }
         const std::uint64_t source = transfer.source + transfer.emitted;
         const std::uint64_t destination = transfer.destination + transfer.emitted;
-        packet::LinearDma last{};
-        if (batch.packets > 0)
-            std::memcpy(&last, buffer + (batch.packets - 1) * sizeof last, sizeof last);
-        if (batch.packets > 0 && last.source + last.size == source && last.destination + last.size == destination) {
-            last.size += static_cast<std::uint32_t>(piece); // the next stretch of the same copy, or of its neighbour
-            std::memcpy(buffer + (batch.packets - 1) * sizeof last, &last, sizeof last);
+        packet::LinearDma *last = batch.packets > 0 ? packets + batch.packets - 1 : nullptr;
+        if (last && last->source + last->size == source && last->destination + last->size == destination) {
+            last->size += static_cast<std::uint32_t>(piece); // the next stretch of the same copy, or of its neighbour
         } else if (piece > 0) {
-            packet::LinearDma copy{
+            packets[batch.packets] = {
                 .size = static_cast<std::uint32_t>(piece), .source = source, .destination = destination};
-            std::memcpy(buffer + batch.packets * sizeof copy, &copy, sizeof copy);
             ++batch.packets;
         }
         batch.bytes += piece;
@@ -164,9 +200,13 @@ void Copier::emit(Lane &lane) {
 
 std::uint64_t Copier::oldest_sequence() const {
     std::uint64_t oldest = UINT64_MAX;
-    for (const Lane &lane : m_lanes)
-        if (!lane.sent.empty())
-            oldest = std::min(oldest, lane.sent.front()->sequence);
+    for (const Lane &lane : m_lanes) {
+        if (lane.sent == 0)
+            continue;
+        for (unsigned i = 0; i < lane.count; ++i)
+            if (lane.streams[i].oldest)
+                oldest = std::min(oldest, lane.streams[i].oldest->sequence);
+    }
     return oldest;
 }
 
@@ -182,36 +222,32 @@ bool Copier::will_pass(int code) {
 }
 
 /// False when the driver's window has no room: the batch stays open.
-bool Copier::send(Lane &lane) {
+bool Copier::send(Lane &lane, Stream &stream) {
     // A submission beyond the window would not fail but spin inside the library. Others may submit on this card too.
     const std::uint64_t oldest = oldest_sequence();
     if (oldest != UINT64_MAX && m_last_sequence + 1 - oldest >= kWindow)
         return false;
-    Batch &batch = *lane.open;
+    Batch &batch = *stream.open;
     if (batch.packets == 0) { // nothing but empty copies
-        lane.open = nullptr;
+        stream.open = nullptr;
         complete(batch, 0);
         return true;
     }
     const std::uint64_t base = m_ring_map.get();
-    auto *buffer = static_cast<char *>(m_ring) + kWordBytes + batch.slot * kBufferBytes;
-    std::size_t size = batch.packets * sizeof(packet::LinearDma);
-    batch.value = lane.next_value++;
-    const packet::Message message{
+    const std::size_t size = batch.packets * sizeof(packet::LinearDma);
+    batch.value = stream.next_value;
+    *reinterpret_cast<packet::Message *>(buffer(batch) + size) = {
         .value = batch.value,
-        .address = base + static_cast<std::size_t>(&lane - m_lanes.data()) * kWordStride,
+        .address = base + stream.word * kWordStride,
     };
-    std::memcpy(buffer + size, &message, sizeof message);
-    size += sizeof message;
 
     hl_cs_chunk chunk{};
     chunk.cb_handle = base + kWordBytes + batch.slot * kBufferBytes;
-    chunk.queue_index = lane.queue;
-    chunk.cb_size = static_cast<std::uint32_t>(size);
+    chunk.queue_index = stream.queue;
+    chunk.cb_size = static_cast<std::uint32_t>(size + sizeof(packet::Message));
     chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
     if (batch.flush && m_device.library().has_flush()) {
         if (auto flushed = m_device.flush_pci_writes(); !flushed) {
-            lane.next_value = batch.value; // this one was not used
             if (!will_pass(flushed.error().code))
                 refuse(flushed.error());
             return false;
@@ -219,30 +255,35 @@ bool Copier::send(Lane &lane) {
     }
     const auto sequence = m_device.submit(std::span(&chunk, 1));
     if (!sequence) {
-        lane.next_value = batch.value; // this one was not used
         if (!will_pass(sequence.error().code))
             refuse(sequence.error());
         return false;
     }
     m_refused_ns = 0;
+    ++stream.next_value;
     batch.sequence = *sequence;
     batch.sent_ns = now_ns();
     m_last_sequence = *sequence;
-    m_submissions.fetch_add(1, std::memory_order_relaxed);
-    lane.sent.push_back(&batch);
-    lane.open = nullptr;
+    m_submissions.store(m_submissions.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    batch.next = nullptr;
+    (stream.newest ? stream.newest->next : stream.oldest) = &batch;
+    stream.newest = &batch;
+    stream.open = nullptr;
+    ++stream.depth;
+    ++lane.sent;
+    if (++lane.turn == lane.count)
+        lane.turn = 0;
     return true;
 }
 
 // ---- completion ---------------------------------------------------------------------------------------------------
 
-bool Copier::ended(const Lane &lane, const Batch &batch, int &error) {
-    error = 0;
+bool Copier::ended(const Stream &stream, const Batch &batch) {
     if (m_words_hold) {
-        const std::uint32_t shown = word(lane).load(std::memory_order_acquire);
+        const std::uint32_t shown = word(stream).load(std::memory_order_acquire);
         if (static_cast<std::int32_t>(shown - batch.value) >= 0)
             return true;
-        if (!failed() && now_ns() - batch.sent_ns < kSilenceNs)
+        if (!failed() && (++m_looks % kLooksPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
             return false;
     }
     const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
@@ -253,25 +294,50 @@ bool Copier::ended(const Lane &lane, const Batch &batch, int &error) {
 }
 
 void Copier::collect(Lane &lane) {
-    int error = 0;
-    while (!lane.sent.empty() && ended(lane, *lane.sent.front(), error)) { // ended() may lose them all
-        Batch &batch = *lane.sent.front();
-        lane.sent.pop_front();
-        complete(batch, error);
-    }
+    for (unsigned i = 0; i < lane.count; ++i)
+        collect(lane, lane.streams[i]);
 }
 
+void Copier::collect(Lane &lane, Stream &stream) {
+    while (stream.oldest && ended(stream, *stream.oldest)) // which may lose them all
+        complete(take_oldest(lane, stream), 0);
+}
+
+Copier::Batch &Copier::take_oldest(Lane &lane, Stream &stream) {
+    Batch &batch = *stream.oldest;
+    stream.oldest = batch.next;
+    if (!stream.oldest)
+        stream.newest = nullptr;
+    --stream.depth;
+    --lane.sent;
+    return batch;
+}
+
+/// Those of one channel are handed to it together.
 void Copier::complete(Batch &batch, int error) {
+    Transfer *newest = nullptr, *oldest = nullptr;
+    std::uint64_t over = 0;
     for (unsigned i = 0; i < batch.parts; ++i) {
         Transfer &transfer = *batch.transfers[i];
         if (error != 0 && transfer.error == 0)
             transfer.error = error;
-        if (--transfer.batches == 0 && transfer.emitted == transfer.length) {
-            m_posted.fetch_sub(1, std::memory_order_relaxed);
-            transfer.channel->finish(transfer);
+        if (--transfer.batches != 0 || transfer.emitted != transfer.length)
+            continue;
+        ++over;
+        if (newest && newest->channel != transfer.channel) {
+            newest->channel->finish(*newest, *oldest);
+            newest = nullptr;
         }
+        if (!newest)
+            oldest = &transfer;
+        transfer.next = newest;
+        newest = &transfer;
     }
-    m_free.push_back(&batch);
+    m_posted.store(m_posted.load(std::memory_order_relaxed) - over, std::memory_order_relaxed);
+    batch.next = m_free;
+    m_free = &batch;
+    if (newest)
+        newest->channel->finish(*newest, *oldest);
 }
 
 /// The card takes no more: what it has not got yet fails, and so does everything that comes. What it has got may still be
@@ -288,11 +354,9 @@ void Copier::refuse(const Error &error) {
 void Copier::lose(const Error &error) {
     refuse(error);
     for (Lane &lane : m_lanes)
-        while (!lane.sent.empty()) {
-            Batch &batch = *lane.sent.front();
-            lane.sent.pop_front();
-            complete(batch, EIO);
-        }
+        for (unsigned i = 0; i < lane.count; ++i)
+            while (lane.streams[i].oldest)
+                complete(take_oldest(lane, lane.streams[i]), EIO);
 }
 
 void Copier::end_waiting() {
@@ -302,17 +366,17 @@ void Copier::end_waiting() {
             waiting->error = EIO;
             waiting->emitted = waiting->length;
             if (waiting->batches == 0) {
-                m_posted.fetch_sub(1, std::memory_order_relaxed);
+                m_posted.store(m_posted.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
                 waiting->channel->finish(*waiting);
             }
             waiting = next;
         }
         lane.first = lane.last = nullptr;
-        if (lane.open) {
-            Batch &open = *lane.open;
-            lane.open = nullptr;
-            complete(open, EIO);
-        }
+        for (unsigned i = 0; i < lane.count; ++i)
+            if (Batch *open = lane.streams[i].open) {
+                lane.streams[i].open = nullptr;
+                complete(*open, EIO);
+            }
     }
 }
 
@@ -328,10 +392,14 @@ void Copier::progress() {
     if (!guard)
         return; // somebody else is at it
     for (Lane &lane : m_lanes) {
+        if (lane.sent == 0 && !lane.first && !lane.streams[lane.turn].open)
+            continue;
         collect(lane);
         pump(lane);
-        if (lane.open && !m_failed.load(std::memory_order_relaxed))
-            send(lane);
+        // Only the stream whose turn it is has an open batch.
+        Stream &stream = lane.streams[lane.turn];
+        if (stream.open && !m_failed.load(std::memory_order_relaxed) && (!lane.bulk || stream.depth < kBulkDepth))
+            send(lane, stream);
     }
 }
 

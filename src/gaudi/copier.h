@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The copy engine of one card: LIN_DMA packets in a ring of command buffers, sent by command submission. Each direction
-// has a queue of its own. A copy is sent at once when its queue is idle; else it joins the open batch, which goes out
-// when it is full, at the next progress, or at a flush. Completion is a word that the queue writes to host memory after
-// its copies, so that polling makes no system call.
+// has two lanes, so that small copies do not wait behind large ones, and a lane has one or more streams, each a queue of
+// the card: large copies within a card are divided among its engines. A copy is sent at once when its stream is idle;
+// else it joins the open batch, which goes out when it is full, at the next progress, or at a flush. Completion is a word
+// that the queue writes to host memory after its copies, so that polling makes no system call.
 #pragma once
 
 #include "thunk/owners.h"
@@ -11,12 +12,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace gaudi {
 
@@ -61,30 +60,40 @@ public:
 
 private:
     static constexpr unsigned kBatches = 64;
-    static constexpr unsigned kPackets = 64;                  // per batch
-    static constexpr std::uint64_t kBatchBytes = 64ull << 20; // none may run long: it would hold up all the others
-    static constexpr std::uint64_t kWindow = 48;              // the driver takes 64
-    static constexpr std::size_t kBufferBytes = 2048;         // one batch's packets
+    static constexpr unsigned kPackets = 64;          // per batch
+    static constexpr std::uint64_t kWindow = 48;      // the driver takes 64
+    static constexpr std::size_t kBufferBytes = 2048; // one batch's packets
+    static constexpr unsigned kEngines = 8;           // for copies within a card, at most
 
     struct Batch {
         unsigned slot = 0;
         unsigned packets = 0;
-        std::uint64_t bytes = 0;
+        unsigned parts = 0;
+        bool flush = false;
         std::uint32_t value = 0; // what the word shows when it has run
+        std::uint64_t bytes = 0;
         std::uint64_t sequence = 0;
         std::uint64_t sent_ns = 0;
-        bool flush = false;
-        unsigned parts = 0;
+        Batch *next = nullptr;
         std::array<Transfer *, kPackets> transfers{};
 
         // Neighbours share a packet, so either may run out first.
-        bool full() const { return packets == kPackets || parts == kPackets || bytes >= kBatchBytes; }
+        bool full() const { return packets == kPackets || parts == kPackets; }
+    };
+    struct Stream {
+        std::uint32_t queue = 0;
+        unsigned word = 0; // its place among the words
+        std::uint32_t next_value = 1;
+        unsigned depth = 0; // batches that are sent
+        Batch *open = nullptr;
+        Batch *oldest = nullptr, *newest = nullptr; // sent
     };
     struct Lane {
-        std::uint32_t queue = 0;
-        std::uint32_t next_value = 1;
-        Batch *open = nullptr;
-        std::deque<Batch *> sent;
+        bool bulk = false;
+        unsigned count = 1; // of streams
+        unsigned turn = 0;  // the stream that takes the next batch
+        unsigned sent = 0;  // batches, on all streams
+        std::array<Stream, kEngines> streams;
         Transfer *first = nullptr; // not yet, or not wholly, in a batch
         Transfer *last = nullptr;
     };
@@ -93,18 +102,23 @@ private:
     Result<void> set_up();
     Result<void> test_words();
 
+    void set_up_lanes();
+    Lane &lane_of(Direction direction, std::uint64_t length);
     void pump(Lane &lane);
-    void emit(Lane &lane);
-    bool send(Lane &lane);
+    void emit(Lane &lane, Stream &stream);
+    bool send(Lane &lane, Stream &stream);
     bool will_pass(int code);
     void collect(Lane &lane);
-    bool ended(const Lane &lane, const Batch &batch, int &error);
+    void collect(Lane &lane, Stream &stream);
+    bool ended(const Stream &stream, const Batch &batch);
+    Batch &take_oldest(Lane &lane, Stream &stream);
     void complete(Batch &batch, int error);
     void refuse(const Error &error);
     void lose(const Error &error);
     void end_waiting();
     std::uint64_t oldest_sequence() const;
-    std::atomic<std::uint32_t> &word(const Lane &lane);
+    std::atomic<std::uint32_t> &word(const Stream &stream);
+    char *buffer(const Batch &batch) const;
     void watch_loop();
 
     Card &m_card;
@@ -118,10 +132,11 @@ private:
     thunk::Mapping m_ring_map;
     bool m_words_hold = false;
     std::array<Batch, kBatches> m_batches;
-    std::vector<Batch *> m_free;
-    std::array<Lane, kDirections> m_lanes;
+    Batch *m_free = nullptr;
+    std::array<Lane, 2 * kDirections> m_lanes; // for each direction small copies, then large ones
     std::uint64_t m_last_sequence = 0;
     std::uint64_t m_refused_ns = 0; // since when no submission has been taken
+    unsigned m_looks = 0;           // at words that were not there yet
     std::atomic<std::uint64_t> m_posted{0};
     std::atomic<std::uint64_t> m_submissions{0};
 

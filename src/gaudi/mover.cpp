@@ -44,18 +44,22 @@ bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &place) {
 }
 
 Copier *Mover::copier_of(Card &card) {
-    auto copier = card.copier();
+    Copier *copier = card.copier_if_started();
     if (!copier) {
-        m_problem = copier.error().text;
+        const auto started = card.copier();
+        if (!started) {
+            m_problem = started.error().text;
+            return nullptr;
+        }
+        copier = *started;
+    }
+    if (std::find(m_copiers.begin(), m_copiers.end(), copier) == m_copiers.end())
+        m_copiers.push_back(copier);
+    if (copier->failed()) {
+        m_problem = fmt::format("card {} takes no more copies: {}", card.bus_id(), copier->failure());
         return nullptr;
     }
-    if (std::find(m_copiers.begin(), m_copiers.end(), *copier) == m_copiers.end())
-        m_copiers.push_back(*copier);
-    if ((*copier)->failed()) {
-        m_problem = fmt::format("card {} takes no more copies: {}", card.bus_id(), (*copier)->failure());
-        return nullptr;
-    }
-    return *copier;
+    return copier;
 }
 
 Mover::Posted Mover::post(const Operation &operation) {

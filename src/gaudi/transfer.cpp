@@ -36,13 +36,17 @@ void Channel::give_back(Transfer *transfer) {
     --m_outstanding;
 }
 
-void Channel::finish(Transfer &transfer) {
-    if (transfer.range)
-        transfer.range->release();
-    Transfer *newest = m_finished.load(std::memory_order_relaxed);
+void Channel::finish(Transfer &newest, Transfer &oldest) {
+    for (Transfer *transfer = &newest;; transfer = transfer->next) {
+        if (transfer->range)
+            transfer->range->release();
+        if (transfer == &oldest)
+            break;
+    }
+    Transfer *before = m_finished.load(std::memory_order_relaxed);
     do
-        transfer.next = newest;
-    while (!m_finished.compare_exchange_weak(newest, &transfer, std::memory_order_seq_cst, std::memory_order_relaxed));
+        oldest.next = before;
+    while (!m_finished.compare_exchange_weak(before, &newest, std::memory_order_seq_cst, std::memory_order_relaxed));
     // Of this and arm(), which write one and read the other, at least one must see what the other wrote.
     if (const int event = m_event.exchange(-1, std::memory_order_seq_cst); event >= 0) {
         const std::uint64_t one = 1;

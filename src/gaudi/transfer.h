@@ -17,19 +17,19 @@ struct Transfer {
     using Done = void (*)(Transfer &transfer);
 
     // ---- set by whoever posts it
-    std::uint64_t source = 0;      // in the card's address space
+    std::uint64_t source = 0; // in the card's address space
     std::uint64_t destination = 0;
     std::uint64_t length = 0;
-    Done done = nullptr;           // called from Channel::dispatch
+    Done done = nullptr; // called from Channel::dispatch
     void *user = nullptr;
     void (*callback)(void *user, int error) = nullptr; // for a `done` that only hands on
-    bool flush = false;            // the source may hold what a NIC wrote: make the card see it first
-    HostRange *range = nullptr;    // held until the card has let go of it
+    bool flush = false;         // the source may hold what a NIC wrote: make the card see it first
+    HostRange *range = nullptr; // held until the card has let go of it
 
     // ---- the engine's
     std::uint64_t emitted = 0;
-    std::uint32_t batches = 0;     // that carry a part of it
-    int error = 0;                 // errno of the first failure
+    std::uint32_t batches = 0; // that carry a part of it
+    int error = 0;             // errno of the first failure
     Transfer *next = nullptr;
     Channel *channel = nullptr;
 };
@@ -49,7 +49,9 @@ public:
     unsigned outstanding() const { return m_outstanding; }
 
     // ---- any thread
-    void finish(Transfer &transfer);
+    void finish(Transfer &transfer) { finish(transfer, transfer); }
+    /// Several that are linked from the newest to the oldest.
+    void finish(Transfer &newest, Transfer &oldest);
     bool has_finished() const { return m_finished.load(std::memory_order_acquire) != nullptr; }
 
     /// Asks for `event_fd` to be written when something finishes; false when something has already.

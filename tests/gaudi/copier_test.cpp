@@ -6,6 +6,8 @@
 
 #include <dlfcn.h>
 
+#include <bit>
+
 using namespace gaudi;
 using namespace gaudi::test;
 
@@ -18,8 +20,8 @@ protected:
         void *library = dlopen(SOFTGAUDI_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
         if (!library)
             throw std::runtime_error("the library is not loaded");
-        const auto get = reinterpret_cast<decltype(&hlthunk_get_cs_counters_info)>(
-            dlsym(library, "hlthunk_get_cs_counters_info"));
+        const auto get =
+            reinterpret_cast<decltype(&hlthunk_get_cs_counters_info)>(dlsym(library, "hlthunk_get_cs_counters_info"));
         hl_info_cs_counters counters{};
         EXPECT_EQ(get(value(card().open()).fd(), &counters), 0);
         dlclose(library);
@@ -160,12 +162,41 @@ TEST_F(CopierTest, a_slow_card_is_never_asked_for_more_than_its_window) {
     EXPECT_EQ(submissions_that_waited(), 0u);
 }
 
-TEST_F(CopierTest, long_copies_are_split_into_submissions_of_64_mebibytes) {
+TEST_F(CopierTest, long_copies_are_split_so_that_none_runs_long) {
     Engine engine(card(), 200 * kMiB, 200 * kMiB);
     engine.down(0, 0, 200 * kMiB);
     ASSERT_TRUE(engine.finish());
-    EXPECT_EQ(engine.submissions(), 4u);
+    EXPECT_EQ(engine.submissions(), 13u) << "of 16 MiB each";
     EXPECT_EQ(engine.ended, 1u);
+}
+
+TEST_F(CopierTest, a_long_copy_within_the_card_is_divided_among_its_engines) {
+    Engine engine(card(), kMiB, 128 * kMiB);
+    const Bytes sent = pattern(kMiB, 3);
+    engine.host.write(0, sent);
+    for (std::uint64_t offset = 0; offset < 64 * kMiB; offset += 4 * kMiB)
+        engine.down(0, offset, kMiB);
+    ASSERT_TRUE(engine.finish());
+    const std::uint64_t before = engine.submissions();
+    engine.on_card(0, 64 * kMiB, 64 * kMiB);
+    const auto engines = static_cast<std::uint64_t>(std::popcount(card().info().edma_enabled_mask));
+    ASSERT_GT(engines, 1u);
+    EXPECT_GE(engine.submissions() - before, engines) << "each has its share at once";
+    ASSERT_TRUE(engine.finish());
+    for (std::uint64_t offset = 0; offset < 64 * kMiB; offset += 4 * kMiB) {
+        engine.up(64 * kMiB + offset, 0, kMiB);
+        ASSERT_TRUE(engine.finish());
+        ASSERT_EQ(engine.host.read(0, kMiB), sent) << offset;
+    }
+}
+
+TEST_F(CopierTest, a_small_copy_does_not_wait_behind_large_ones) {
+    Engine engine(card(), 200 * kMiB, 200 * kMiB);
+    engine.down(0, 0, 199 * kMiB);
+    const std::uint64_t before = engine.submissions();
+    engine.down(199 * kMiB, 199 * kMiB, 4096);
+    EXPECT_EQ(engine.submissions(), before + 1) << "its stream was idle";
+    ASSERT_TRUE(engine.finish());
 }
 
 TEST_F(CopierTest, copies_of_nothing_end_too) {

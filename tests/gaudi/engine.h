@@ -72,6 +72,16 @@ private:
     void *m_memory;
 };
 
+/// Counts how operations ended.
+struct Tally {
+    unsigned ended = 0, failed = 0;
+    static void count(void *user, int error) {
+        auto &tally = *static_cast<Tally *>(user);
+        ++tally.ended;
+        tally.failed += error == 0 ? 0 : 1;
+    }
+};
+
 /// One card's engine with a channel of its own, and host and device memory to copy between, at the card's addresses.
 class Engine {
 public:

@@ -13,15 +13,6 @@ using ::testing::HasSubstr;
 
 namespace {
 
-struct Tally {
-    unsigned ended = 0, failed = 0;
-    static void count(void *user, int error) {
-        auto &tally = *static_cast<Tally *>(user);
-        ++tally.ended;
-        tally.failed += error == 0 ? 0 : 1;
-    }
-};
-
 class MoverTest : public GaudiTest {
 protected:
     static std::uint64_t device(std::uint64_t length = 64 * kMiB, std::size_t index = 0) {

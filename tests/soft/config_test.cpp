@@ -27,6 +27,9 @@ TEST(ParsePace, null_is_a_mode_without_figures) {
     EXPECT_EQ(parse_pace("null")->mode, Mode::null);
     EXPECT_FALSE(parse_pace("null")->timed());
     EXPECT_FALSE(parse_pace("null,down:3"));
+    EXPECT_EQ(parse_pace("null:8")->moved_first, 8u << 20);
+    for (const char *bad : {"null:", "null:x", "null:-1", "null:8,down:3"})
+        EXPECT_FALSE(parse_pace(bad)) << bad;
 }
 
 TEST(ParsePace, figures_are_gigabytes_per_second_and_microseconds) {

@@ -70,6 +70,18 @@ TEST_F(NullPace, a_submission_is_complete_when_the_call_returns_and_moved_nothin
     EXPECT_EQ(card.back, std::vector<unsigned char>(card.bytes, 0));
 }
 
+TEST_F(NullPace, the_first_copies_can_be_made_all_the_same) {
+    set("SOFTGAUDI_PACE", "null:1");
+    Bench card(nullptr, kMiB / 2);
+    std::ranges::copy(pattern(card.bytes), card.host.begin()); // in place: it is mapped
+    card.run(kDown, card.down());
+    card.run(kUp, card.up());
+    EXPECT_EQ(card.back, card.host);
+    card.back.assign(card.bytes, 0);
+    card.run(kUp, card.up());
+    EXPECT_EQ(card.back, std::vector<unsigned char>(card.bytes, 0));
+}
+
 TEST_F(NullPace, completion_words_are_still_written) {
     set("SOFTGAUDI_PACE", "null");
     Bench card;

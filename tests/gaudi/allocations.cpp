@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "allocations.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+extern "C" const char __executable_start, etext; // the linker's
+
+namespace {
+
+std::atomic<std::uint64_t> count{0};
+
+/// Not of a library: the software card's is loaded, the code under test is linked in.
+bool is_ours(const void *caller) {
+    return caller >= &__executable_start && caller < &etext;
+}
+
+} // namespace
+
+std::uint64_t allocations() {
+    return count.load(std::memory_order_relaxed);
+}
+
+void *operator new(std::size_t size) {
+    if (is_ours(__builtin_return_address(0)))
+        count.fetch_add(1, std::memory_order_relaxed);
+    if (void *memory = std::malloc(size))
+        return memory;
+    throw std::bad_alloc();
+}
+
+void operator delete(void *memory) noexcept {
+    std::free(memory);
+}
+
+void operator delete(void *memory, std::size_t) noexcept {
+    std::free(memory);
+}
