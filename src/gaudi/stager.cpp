@@ -3,91 +3,87 @@
 
 #include "cards.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace gaudi {
 
-Stager::~Stager() {
-    m_range.reset();
-    if (m_memory)
-        munmap(m_memory, kSlots * kPiece);
-}
-
-bool Stager::set_up(std::size_t cards) {
-    if (m_memory)
-        return true;
-    void *memory = mmap(nullptr, kSlots * kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return false;
-    madvise(memory, kSlots * kPiece, MADV_DONTFORK);
-    m_memory = memory;
-    m_range = std::make_unique<HostRange>(reinterpret_cast<std::uint64_t>(memory), kSlots * kPiece, cards);
-    for (unsigned i = 0; i < kSlots; ++i)
-        m_free.push_back(i);
-    return true;
-}
-
-void *Stager::slot(unsigned index) const {
-    return static_cast<char *>(m_memory) + index * kPiece;
+Stager::Copy *Stager::take_copy() {
+    if (!m_free) {
+        m_copies.push_back(std::make_unique<Copy>());
+        m_free = m_copies.back().get();
+    }
+    Copy *copy = m_free;
+    m_free = copy->next;
+    return copy;
 }
 
 bool Stager::post(const Place &destination, const Place &source, std::uint64_t length, Done done, void *user) {
-    Card &card = source.card ? *source.card : *destination.card;
-    if (!set_up(card.cards().all().size()))
+    const Card &card = source.card ? *source.card : *destination.card;
+    if (!m_ring.set_up(card.cards().all().size()))
         return false;
-    m_copies.push_back(std::make_unique<Copy>(Copy{destination, source, length, 0, 0, 0, 0, done, user}));
-    start_pieces(*m_copies.back()); // and not pump: nothing may end inside the call that starts it
+    m_pieces.resize(BounceRing::kStretches);
+    Copy &copy = *take_copy();
+    copy = {destination, source, length, 0, 0, false, 0, done, user, nullptr};
+    ++m_live;
+    if (!m_first)
+        start_pieces(copy);
+    // Nothing ends inside the call that starts it: what failed waits for the next pump.
+    if (copy.started < length || copy.error != 0) {
+        copy.waiting = true;
+        (m_last ? m_last->next : m_first) = &copy;
+        m_last = &copy;
+    }
     return true;
 }
 
-/// False when no slot is left for others.
-bool Stager::start_pieces(Copy &copy) {
+void Stager::start_pieces(Copy &copy) {
     if (m_abandoned && copy.error == 0)
         copy.error = ECANCELED;
-    while (copy.error == 0 && copy.started < copy.length && !m_free.empty() && start_piece(copy)) {
+    while (copy.error == 0 && copy.started < copy.length && start_piece(copy)) {
     }
-    return !m_free.empty();
 }
 
-bool Stager::is_over(const Copy &copy) {
-    return copy.pieces == 0 && (copy.error != 0 || copy.finished == copy.length);
-}
-
-bool Stager::has_ended() const {
-    return std::any_of(m_copies.begin(), m_copies.end(), [](const auto &copy) { return is_over(*copy); });
-}
-
-/// Oldest copy first.
 void Stager::pump() {
-    for (std::size_t i = 0; i < m_copies.size();) {
-        Copy &copy = *m_copies[i];
-        start_pieces(copy);
-        if (!is_over(copy)) {
-            if (m_free.empty())
-                return;
-            ++i;
-            continue;
-        }
-        const std::unique_ptr<Copy> ended = std::move(m_copies[i]);
-        m_copies.erase(m_copies.begin() + static_cast<std::ptrdiff_t>(i));
-        ended->done(ended->user, ended->error);
+    while (Copy *copy = m_first) {
+        start_pieces(*copy);
+        if (copy->started < copy->length && copy->error == 0)
+            return; // there is no room
+        if (copy->error != 0 && copy->pieces != 0)
+            return; // it ends with the last of them, and those behind it can wait
+        m_first = copy->next;
+        if (!m_first)
+            m_last = nullptr;
+        copy->waiting = false;
+        if (copy->pieces == 0)
+            end_copy(*copy);
     }
 }
 
+void Stager::end_copy(Copy &copy) {
+    const Done done = copy.done;
+    void *user = copy.user;
+    const int error = copy.error;
+    copy.next = m_free; // before the call: its user may well post the next from inside it
+    m_free = &copy;
+    --m_live;
+    done(user, error);
+}
+
+/// False when there is no room, or it has failed.
 bool Stager::start_piece(Copy &copy) {
-    const unsigned index = m_free.back();
-    m_free.pop_back();
-    Piece &piece = m_pieces[index];
-    piece = {this, &copy, index, copy.started, std::min(kPiece, copy.length - copy.started)};
-    copy.started += piece.length;
+    const std::uint64_t length = std::min(kPiece, copy.length - copy.started);
+    const auto stretch = m_ring.take(length);
+    if (!stretch)
+        return false;
+    Piece &piece = m_pieces[*stretch];
+    piece = {this, &copy, copy.started, length};
+    copy.started += length;
     ++copy.pieces;
     if (copy.source.card)
         return post_piece(piece, *copy.source.card, true, copy.source.address + piece.offset);
-    std::memcpy(slot(index), reinterpret_cast<const void *>(copy.source.address + piece.offset), piece.length);
+    std::memcpy(m_ring.memory(*stretch), reinterpret_cast<const void *>(copy.source.address + piece.offset), length);
     return drain_piece(piece);
 }
 
@@ -99,14 +95,15 @@ bool Stager::drain_piece(Piece &piece) {
     }
     if (destination.card)
         return post_piece(piece, *destination.card, false, destination.address + piece.offset);
-    std::memcpy(reinterpret_cast<void *>(destination.address + piece.offset), slot(piece.slot), piece.length);
+    std::memcpy(reinterpret_cast<void *>(destination.address + piece.offset), m_ring.memory(number(piece)),
+                piece.length);
     end_piece(piece, 0);
     return true;
 }
 
 bool Stager::post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_address) {
     const auto copier = card.copier();
-    const auto staged = copier ? m_range->on(card, reinterpret_cast<std::uint64_t>(slot(piece.slot))) : std::nullopt;
+    const auto staged = copier ? m_ring.on(card, number(piece)) : std::nullopt;
     if (!staged) {
         end_piece(piece, EIO);
         return false;
@@ -119,29 +116,33 @@ bool Stager::post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_
     transfer->user = &piece;
     transfer->done = up ? [](Transfer &ended) {
         auto &arrived = *static_cast<Piece *>(ended.user);
-        Stager &stager = *arrived.stager;
-        if (ended.error != 0)
-            stager.end_piece(arrived, ended.error);
-        else
-            stager.drain_piece(arrived);
-        stager.pump();
+        arrived.stager->piece_ended(arrived, true, ended.error);
     } : [](Transfer &ended) {
         auto &arrived = *static_cast<Piece *>(ended.user);
-        Stager &stager = *arrived.stager;
-        stager.end_piece(arrived, ended.error);
-        stager.pump();
+        arrived.stager->piece_ended(arrived, false, ended.error);
     };
     (*copier)->post(up ? Direction::up : Direction::down, *transfer);
     return true;
+}
+
+/// The card is done with it: what came up is still to be brought to its destination.
+void Stager::piece_ended(Piece &piece, bool up, int error) {
+    Copy &copy = *piece.copy;
+    if (up && error == 0)
+        drain_piece(piece);
+    else
+        end_piece(piece, error);
+    if (copy.pieces == 0 && !copy.waiting)
+        end_copy(copy);
+    pump();
 }
 
 void Stager::end_piece(Piece &piece, int error) {
     Copy &copy = *piece.copy;
     if (error != 0 && copy.error == 0)
         copy.error = error;
-    copy.finished += piece.length;
     --copy.pieces;
-    m_free.push_back(piece.slot);
+    m_ring.give_back(number(piece));
 }
 
 } // namespace gaudi

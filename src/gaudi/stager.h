@@ -3,10 +3,9 @@
 // copies where pinning would cost more than copying, and from one card to another.
 #pragma once
 
-#include "host_range.h"
+#include "bounce_ring.h"
 #include "transfer.h"
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -23,10 +22,8 @@ struct Place {
 class Stager {
 public:
     static constexpr std::uint64_t kPiece = 256 * 1024;
-    static constexpr unsigned kSlots = 32;
 
     explicit Stager(Channel &channel) : m_channel(channel) {}
-    ~Stager();
     Stager(const Stager &) = delete;
     Stager &operator=(const Stager &) = delete;
 
@@ -34,49 +31,51 @@ public:
 
     /// False when there is no memory to stage in. `done` is called from the channel's dispatch or from pump.
     bool post(const Place &destination, const Place &source, std::uint64_t length, Done done, void *user);
-    bool idle() const { return m_copies.empty(); }
+    bool idle() const { return m_live == 0; }
     /// Its users are gone: nothing is written to their memory any more.
     void abandon() { m_abandoned = true; }
     /// Whether pump would end a copy although nothing of it is on its way: one that failed while it was posted.
-    bool has_ended() const;
-    /// Ends copies that have nothing left to wait for, and starts pieces of the others.
+    bool has_ended() const { return m_first && m_first->error != 0 && m_first->pieces == 0; }
+    /// Starts what waits for room, and ends what failed before it was on its way.
     void pump();
 
 private:
     struct Copy {
         Place destination, source;
         std::uint64_t length = 0;
-        std::uint64_t started = 0;  // bytes that have got a piece
-        std::uint64_t finished = 0;
-        unsigned pieces = 0;        // on their way
+        std::uint64_t started = 0; // bytes that have got a piece
+        unsigned pieces = 0;       // on their way
+        bool waiting = false;      // in the line
         int error = 0;
         Done done = nullptr;
         void *user = nullptr;
+        Copy *next = nullptr;
     };
     struct Piece {
         Stager *stager = nullptr;
         Copy *copy = nullptr;
-        unsigned slot = 0;
         std::uint64_t offset = 0;
         std::uint64_t length = 0;
     };
 
-    static bool is_over(const Copy &copy);
-    bool set_up(std::size_t cards);
-    bool start_pieces(Copy &copy);
+    Copy *take_copy();
+    void start_pieces(Copy &copy);
     bool start_piece(Copy &copy);
-    bool drain_piece(Piece &piece); // from the slot to its destination
+    bool drain_piece(Piece &piece); // from the ring to its destination
     bool post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_address);
     void end_piece(Piece &piece, int error);
-    void *slot(unsigned index) const;
+    void piece_ended(Piece &piece, bool up, int error);
+    void end_copy(Copy &copy);
+    unsigned number(const Piece &piece) const { return static_cast<unsigned>(&piece - m_pieces.data()); }
 
     Channel &m_channel;
     bool m_abandoned = false;
-    void *m_memory = nullptr;
-    std::unique_ptr<HostRange> m_range;
-    std::array<Piece, kSlots> m_pieces;
-    std::vector<unsigned> m_free;
-    std::vector<std::unique_ptr<Copy>> m_copies; // in order
+    BounceRing m_ring;
+    std::vector<Piece> m_pieces;                // by the number of their stretch
+    Copy *m_first = nullptr, *m_last = nullptr; // in line: not wholly started, or failed before they were on their way
+    unsigned m_live = 0;
+    std::vector<std::unique_ptr<Copy>> m_copies;
+    Copy *m_free = nullptr;
 };
 
 } // namespace gaudi

@@ -42,7 +42,7 @@ TEST(Source, nothing_maps_an_exported_descriptor) {
         EXPECT_THAT(call.arguments, ::testing::HasSubstr("MAP_ANONYMOUS")) << call.file;
         EXPECT_THAT(call.arguments, ::testing::HasSubstr("-1, 0")) << call.file << ": it names a descriptor";
     }
-    EXPECT_THAT(files, ::testing::UnorderedElementsAre("gaudi/copier.cpp", "gaudi/heap.cpp", "gaudi/stager.cpp"));
+    EXPECT_THAT(files, ::testing::UnorderedElementsAre("gaudi/copier.cpp", "gaudi/heap.cpp", "gaudi/bounce_ring.cpp"));
 }
 
 } // namespace

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host memory that cards keep mapped, for copies to be staged in. It is handed out stretch after stretch and may be given
+// back in any order; a stretch is used again once everything before it has been given back.
+#pragma once
+
+#include "host_range.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace gaudi {
+
+class BounceRing {
+public:
+    static constexpr std::uint64_t kBytes = 8ull << 20;
+    static constexpr std::uint64_t kStretches = 2048; // at once
+
+    BounceRing() = default;
+    ~BounceRing();
+    BounceRing(const BounceRing &) = delete;
+    BounceRing &operator=(const BounceRing &) = delete;
+
+    /// Makes it at the first call. False when there is no memory.
+    bool set_up(std::size_t cards);
+
+    /// A stretch, by its number from 0 to kStretches - 1; nothing while there is no room.
+    std::optional<unsigned> take(std::uint64_t length);
+    void give_back(unsigned stretch);
+    void *memory(unsigned stretch) const { return static_cast<char *>(m_memory) + m_stretches[stretch].start; }
+    /// Where a card sees it; nothing where the memory cannot be mapped.
+    std::optional<std::uint64_t> on(Card &card, unsigned stretch) {
+        return m_range->on(card, reinterpret_cast<std::uint64_t>(memory(stretch)));
+    }
+
+private:
+    struct Stretch {
+        std::uint64_t start = 0; // in the memory
+        std::uint64_t end = 0;   // counted from the beginning of time, as m_head and m_tail are
+        bool taken = false;
+    };
+
+    void *m_memory = nullptr;
+    std::unique_ptr<HostRange> m_range;
+    std::vector<Stretch> m_stretches;
+    std::uint64_t m_head = 0, m_tail = 0;     // bytes
+    std::uint64_t m_newest = 0, m_oldest = 0; // stretches
+};
+
+} // namespace gaudi

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What many copies cost the driver, through UCT and through UCP on an endpoint to oneself: counted, so that it does not
+// depend on the machine.
+#include "conversation.h"
+#include "uct/uct_side.h"
+
+using namespace e2e;
+using uct_side::counted;
+
+namespace {
+
+constexpr std::size_t kSmall = 4096;
+constexpr unsigned kCopies = 1000;
+
+TEST(SteadyState, a_thousand_posted_copies_through_uct_take_few_submissions) {
+    uct_side::Domain domain;
+    const uct_side::Transport transport(domain);
+    const uct_side::Buffer buffer(domain, 2 * kCopies * kSmall);
+    uct_side::Bytes host(2 * kCopies * kSmall, 1);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    ASSERT_EQ(transport.put(host.data(), buffer.address(), 64, memh), UCS_OK); // opened, mapped
+    const std::uint64_t submissions = counted("submissions"), maps = counted("maps");
+    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+    for (unsigned i = 0; i < kCopies; ++i) {
+        const std::size_t offset = 2 * i * kSmall; // no two of them are neighbours
+        const uct_iov_t iov{host.data() + offset, kSmall, memh, 0, 1};
+        const ucs_status_t status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(offset), 0, &comp);
+        ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS) << status;
+        comp.count += status == UCS_INPROGRESS ? 1 : 0;
+    }
+    ASSERT_EQ(transport.flush(), UCS_OK);
+    EXPECT_EQ(comp.count, 1);
+    EXPECT_LE(counted("submissions") - submissions, 20u);
+    EXPECT_EQ(counted("maps") - maps, 0u);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+/// Puts on the endpoint to oneself, posted all together.
+class Loopback {
+public:
+    Loopback(Side &side, Memory &memory) : m_side(side), m_memory(memory) {
+        check(ucp_ep_rkey_unpack(side.self(), memory.key().data(), &m_key), "ucp_ep_rkey_unpack");
+    }
+    ~Loopback() { ucp_rkey_destroy(m_key); }
+    Loopback(const Loopback &) = delete;
+    Loopback &operator=(const Loopback &) = delete;
+
+    void post(const char *from, std::size_t offset, std::size_t length) {
+        ucp_request_param_t param{};
+        ucs_status_ptr_t request = ucp_put_nbx(
+            m_side.self(), from, length, reinterpret_cast<std::uint64_t>(m_memory.data() + offset), m_key, &param);
+        if (UCS_PTR_IS_ERR(request))
+            check(UCS_PTR_STATUS(request), "put");
+        if (request)
+            m_requests.push_back(request);
+    }
+    void flush() {
+        ucp_request_param_t none{};
+        m_side.finish(ucp_ep_flush_nbx(m_side.self(), &none), "flush");
+        for (ucs_status_ptr_t request : m_requests)
+            m_side.finish(request, "put");
+        m_requests.clear();
+    }
+
+private:
+    Side &m_side;
+    Memory &m_memory;
+    ucp_rkey_h m_key = nullptr;
+    std::vector<ucs_status_ptr_t> m_requests;
+};
+
+TEST(SteadyState, a_thousand_posted_copies_through_ucp_take_few_submissions) {
+    run_pair([](Side &side, bool first) {
+        if (!first)
+            return;
+        Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 2 * kCopies * kSmall);
+        const std::vector<char> host(2 * kCopies * kSmall, 'x');
+        Loopback loopback(side, memory);
+        loopback.post(host.data(), 0, kSmall);
+        loopback.flush();
+        const std::uint64_t submissions = counted("submissions");
+        for (unsigned i = 0; i < kCopies; ++i)
+            loopback.post(host.data() + 2 * i * kSmall, 2 * i * kSmall, kSmall);
+        loopback.flush();
+        EXPECT_LE(counted("submissions") - submissions, 20u);
+        EXPECT_EQ(memory.read(kSmall, 2 * (kCopies - 1) * kSmall), std::vector<char>(kSmall, 'x'));
+    });
+}
+
+TEST(SteadyState, a_buffer_that_the_user_never_registered_is_mapped_once) {
+    run_pair([](Side &side, bool first) {
+        if (!first)
+            return;
+        constexpr std::size_t kSize = 65536;
+        Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kSize);
+        const std::vector<char> host(kSize, 'x');
+        Loopback loopback(side, memory);
+        loopback.post(host.data(), 0, kSize);
+        loopback.flush();
+        const std::uint64_t maps = counted("maps");
+        for (unsigned i = 0; i < 10'000; ++i) {
+            loopback.post(host.data(), 0, kSize);
+            if (i % 100 == 99)
+                loopback.flush();
+        }
+        EXPECT_LE(counted("maps") - maps, 1u);
+    });
+}
+
+} // namespace
