@@ -69,9 +69,7 @@ void AddressMap::remove(std::uint64_t begin) {
     m_version.fetch_add(1, std::memory_order_release);
 }
 
-Region *AddressMap::find(std::uint64_t address) const {
-    if (address < m_lowest.load(kRelaxed) || address >= m_highest.load(kRelaxed))
-        return nullptr;
+Region *AddressMap::search(std::uint64_t address) const {
     while (true) {
         const std::uint32_t version = m_version.load(std::memory_order_acquire);
         const Table *table = m_table.load(std::memory_order_acquire);

@@ -23,7 +23,13 @@ public:
     void remove(std::uint64_t begin);
 
     /// The region that holds `address`, or null.
-    Region *find(std::uint64_t address) const;
+    Region *find(std::uint64_t address) const {
+        // Most addresses are host memory: out at once.
+        return address < m_lowest.load(std::memory_order_relaxed) ||
+                       address >= m_highest.load(std::memory_order_relaxed)
+                   ? nullptr
+                   : search(address);
+    }
     std::uint32_t size() const { return m_count.load(std::memory_order_relaxed); }
 
 private:
@@ -37,6 +43,7 @@ private:
         Table *older; // left to its readers
     };
 
+    Region *search(std::uint64_t address) const;
     void grow();
     static void copy(Entry &to, const Entry &from);
 
@@ -45,7 +52,7 @@ private:
     std::atomic<std::uint32_t> m_version{0};
     std::atomic<Table *> m_table;
     std::atomic<std::uint32_t> m_count{0};
-    std::atomic<std::uint64_t> m_lowest{UINT64_MAX}, m_highest{0}; // most addresses are host memory: out at once
+    std::atomic<std::uint64_t> m_lowest{UINT64_MAX}, m_highest{0};
 };
 
 } // namespace gaudi

@@ -26,8 +26,22 @@ public:
     bool set_up(std::size_t cards);
 
     /// A stretch, by its number from 0 to kStretches - 1; nothing while there is no room.
-    std::optional<unsigned> take(std::uint64_t length);
-    void give_back(unsigned stretch);
+    std::optional<unsigned> take(std::uint64_t length) {
+        const std::uint64_t needed = (length + kLine - 1) / kLine * kLine;
+        const std::uint64_t at = m_head % kBytes;
+        const std::uint64_t skipped = at + needed > kBytes ? kBytes - at : 0; // it does not run over the end
+        if (m_head + skipped + needed - m_tail > kBytes || m_newest - m_oldest == kStretches)
+            return {};
+        const auto number = static_cast<unsigned>(m_newest++ % kStretches);
+        m_head += skipped + needed;
+        m_stretches[number] = {(m_head - needed) % kBytes, m_head, true};
+        return number;
+    }
+    void give_back(unsigned stretch) {
+        m_stretches[stretch].taken = false;
+        for (; m_oldest != m_newest && !m_stretches[m_oldest % kStretches].taken; ++m_oldest)
+            m_tail = m_stretches[m_oldest % kStretches].end;
+    }
     void *memory(unsigned stretch) const { return static_cast<char *>(m_memory) + m_stretches[stretch].start; }
     /// Where a card sees it; nothing where the memory cannot be mapped.
     std::optional<std::uint64_t> on(Card &card, unsigned stretch) {
@@ -35,6 +49,8 @@ public:
     }
 
 private:
+    static constexpr std::uint64_t kLine = 64; // neighbours share no cache line
+
     struct Stretch {
         std::uint64_t start = 0; // in the memory
         std::uint64_t end = 0;   // counted from the beginning of time, as m_head and m_tail are

@@ -133,10 +133,37 @@ void Copier::post(Direction direction, Transfer &transfer) {
     }
     m_posted.store(m_posted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     Lane &lane = lane_of(direction, transfer.length);
+    // Mostly there is a batch that waits for more like it.
+    Stream &stream = lane.streams[lane.turn];
+    if (!lane.bulk && !lane.first && stream.open && stream.depth > 0 && !stream.open->full()) {
+        add(*stream.open, transfer, transfer.length);
+        if (stream.open->full())
+            send(lane, stream);
+        return;
+    }
     transfer.next = nullptr;
     (lane.last ? lane.last->next : lane.first) = &transfer;
     lane.last = &transfer;
     pump(lane);
+}
+
+/// The next `piece` bytes of a copy.
+inline void Copier::add(Batch &batch, Transfer &transfer, std::uint64_t piece) {
+    const std::uint64_t source = transfer.source + transfer.emitted;
+    const std::uint64_t destination = transfer.destination + transfer.emitted;
+    auto *next = reinterpret_cast<packet::LinearDma *>(buffer(batch)) + batch.packets;
+    if (batch.packets > 0 && next[-1].source + next[-1].size == source &&
+        next[-1].destination + next[-1].size == destination) {
+        next[-1].size += static_cast<std::uint32_t>(piece); // the next stretch of the same copy, or of its neighbour
+    } else if (piece > 0) {
+        *next = {.size = static_cast<std::uint32_t>(piece), .source = source, .destination = destination};
+        ++batch.packets;
+    }
+    batch.bytes += piece;
+    batch.flush = batch.flush || transfer.flush;
+    transfer.emitted += piece;
+    ++transfer.batches;
+    batch.transfers[batch.parts++] = &transfer;
 }
 
 /// Fills batches from what waits and sends those that are full, or the first when its stream has nothing else to do.
@@ -165,7 +192,6 @@ void Copier::pump(Lane &lane) {
 /// Moves copies from the line into the open batch until one of them is empty or full.
 void Copier::emit(Lane &lane, Stream &stream) {
     Batch &batch = *stream.open;
-    auto *packets = reinterpret_cast<packet::LinearDma *>(buffer(batch));
     while (lane.first && !batch.full()) {
         Transfer &transfer = *lane.first;
         std::uint64_t piece = transfer.length - transfer.emitted;
@@ -175,21 +201,7 @@ void Copier::emit(Lane &lane, Stream &stream) {
             // What is left of one copy is divided among the streams; a batch holds one such part.
             piece = std::min(piece, std::clamp(piece / lane.count, kShare, kStretch));
         }
-        const std::uint64_t source = transfer.source + transfer.emitted;
-        const std::uint64_t destination = transfer.destination + transfer.emitted;
-        packet::LinearDma *last = batch.packets > 0 ? packets + batch.packets - 1 : nullptr;
-        if (last && last->source + last->size == source && last->destination + last->size == destination) {
-            last->size += static_cast<std::uint32_t>(piece); // the next stretch of the same copy, or of its neighbour
-        } else if (piece > 0) {
-            packets[batch.packets] = {
-                .size = static_cast<std::uint32_t>(piece), .source = source, .destination = destination};
-            ++batch.packets;
-        }
-        batch.bytes += piece;
-        batch.flush = batch.flush || transfer.flush;
-        transfer.emitted += piece;
-        ++transfer.batches;
-        batch.transfers[batch.parts++] = &transfer;
+        add(batch, transfer, piece);
         if (transfer.emitted == transfer.length) {
             lane.first = transfer.next;
             if (!lane.first)

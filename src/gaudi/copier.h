@@ -106,6 +106,7 @@ private:
     Lane &lane_of(Direction direction, std::uint64_t length);
     void pump(Lane &lane);
     void emit(Lane &lane, Stream &stream);
+    void add(Batch &batch, Transfer &transfer, std::uint64_t piece);
     bool send(Lane &lane, Stream &stream);
     bool will_pass(int code);
     void collect(Lane &lane);

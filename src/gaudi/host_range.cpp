@@ -6,7 +6,6 @@
 namespace gaudi {
 namespace {
 
-constexpr std::uint64_t kRefused = 1; // no mapping starts there
 constexpr unsigned kDrainMs = 10'000;
 
 /// Refusals that may be over at the next copy. The others are about the memory itself.
@@ -44,7 +43,7 @@ Result<thunk::Mapping> HostRange::map(const thunk::Device &device) const {
                        : thunk::map_host(device, reinterpret_cast<void *>(m_address), m_length);
 }
 
-std::optional<std::uint64_t> HostRange::on(Card &card, std::uint64_t address) {
+std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address) {
     std::atomic<std::uint64_t> &start = m_starts[card.index()];
     std::uint64_t known = start.load(std::memory_order_acquire);
     if (known == 0) {

@@ -32,7 +32,10 @@ public:
     }
 
     /// Where the card sees `address`, or nothing where the memory cannot be pinned or imported.
-    std::optional<std::uint64_t> on(Card &card, std::uint64_t address);
+    std::optional<std::uint64_t> on(Card &card, std::uint64_t address) {
+        const std::uint64_t known = m_starts[card.index()].load(std::memory_order_acquire);
+        return known > kRefused ? std::optional(known + (address - m_address)) : map_on(card, address);
+    }
     /// A copy begins that uses it; any thread may say that it has ended.
     void hold() { m_copies.fetch_add(1, std::memory_order_relaxed); }
     void release() { m_copies.fetch_sub(1, std::memory_order_release); }
@@ -41,12 +44,15 @@ public:
     bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }
 
 private:
+    static constexpr std::uint64_t kRefused = 1; // no mapping starts there
+
     Result<thunk::Mapping> map(const thunk::Device &device) const;
+    std::optional<std::uint64_t> map_on(Card &card, std::uint64_t address);
 
     const std::uint64_t m_address;
     const std::uint64_t m_length;
     const thunk::Fd m_dmabuf;
-    const std::uint64_t m_offset = 0; // in the dma-buf
+    const std::uint64_t m_offset = 0;                 // in the dma-buf
     std::vector<std::atomic<std::uint64_t>> m_starts; // per card; 0 is not mapped yet, kRefused never will be
     std::atomic<std::uint32_t> m_copies{0};
     std::mutex m_mutex;

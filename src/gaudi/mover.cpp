@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace gaudi {
 namespace {
@@ -28,12 +29,33 @@ void Mover::settle() {
         copier->settle();
 }
 
-bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &place) {
-    place = {address, nullptr, false};
-    Region *region = m_cards.find(address);
-    if (!region)
-        return true;
-    if (!region->contains(address, length)) {
+void Mover::abandon() {
+    m_abandoned = true;
+    m_stager.abandon();
+}
+
+inline bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &place) {
+    place.address = address;
+    // Mostly it is the region of the copy before; one that has ended meanwhile has another generation.
+    const Region *region = m_last_region;
+    std::uint64_t size = 0, offset = 0;
+    if (region && region->generation() == m_last_generation) {
+        size = region->size();
+        offset = address - region->base();
+    }
+    if (offset >= size) {
+        region = m_cards.find(address);
+        if (!region) {
+            place.card = nullptr;
+            place.flush = false;
+            return true;
+        }
+        m_last_generation = region->generation();
+        m_last_region = region->alive() ? region : nullptr;
+        size = region->size();
+        offset = address - region->base();
+    }
+    if (offset >= size || length > size - offset) [[unlikely]] {
         m_problem = fmt::format("{:#x}..{:#x} reaches beyond the mapping of Gaudi memory that it begins in", address,
                                 address + length);
         return false;
@@ -43,22 +65,25 @@ bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &place) {
     return true;
 }
 
-Copier *Mover::copier_of(Card &card) {
-    Copier *copier = card.copier_if_started();
-    if (!copier) {
-        const auto started = card.copier();
-        if (!started) {
-            m_problem = started.error().text;
-            return nullptr;
-        }
-        copier = *started;
+inline Copier *Mover::copier_of(Card &card) {
+    return &card == m_last_card && !m_last_copier->failed() ? m_last_copier : start_copier(card);
+}
+
+Copier *Mover::start_copier(Card &card) {
+    const auto started = card.copier();
+    if (!started) {
+        m_problem = started.error().text;
+        return nullptr;
     }
+    Copier *copier = *started;
     if (std::find(m_copiers.begin(), m_copiers.end(), copier) == m_copiers.end())
         m_copiers.push_back(copier);
     if (copier->failed()) {
         m_problem = fmt::format("card {} takes no more copies: {}", card.bus_id(), copier->failure());
         return nullptr;
     }
+    m_last_card = &card;
+    m_last_copier = copier;
     return copier;
 }
 
@@ -67,23 +92,22 @@ Mover::Posted Mover::post(const Operation &operation) {
     if (!locate(operation.destination, operation.length, ends.destination) ||
         !locate(operation.source, operation.length, ends.source))
         return Posted::failed;
-    if (!ends.destination.card && !ends.source.card)
+    Card *card = ends.source.card ? ends.source.card : ends.destination.card;
+    if (!card)
         return Posted::unsupported;
     if (operation.length == 0)
         return Posted::done;
-    Copier *copier = nullptr;
-    for (const Place *place : {&ends.destination, &ends.source}) {
-        if (!place->card)
-            continue;
-        if (!place->card->can_copy())
-            return Posted::unsupported;
-        copier = copier_of(*place->card);
-        if (!copier)
-            return Posted::failed;
-    }
-    const bool two_cards = ends.destination.card && ends.source.card && ends.destination.card != ends.source.card;
+    const bool two_cards = ends.destination.card && ends.destination.card != card;
+    if (!card->can_copy() || (two_cards && !ends.destination.card->can_copy()))
+        return Posted::unsupported;
+    Copier *copier = copier_of(*card);
+    if (!copier || (two_cards && !copier_of(*ends.destination.card)))
+        return Posted::failed;
     if (!two_cards) {
-        const Posted posted = direct(operation, ends, *copier);
+        const bool small =
+            !operation.range && operation.length < kStageBelow && !(ends.source.card && ends.destination.card);
+        const Posted posted =
+            small ? post_bounced(operation, ends, *copier) : post_on_one_card(operation, ends, *copier);
         if (posted != Posted::unsupported)
             return posted;
     }
@@ -95,50 +119,110 @@ Mover::Posted Mover::post(const Operation &operation) {
     return Posted::failed;
 }
 
-/// One copy by one card; unsupported when the host side has to be staged.
-Mover::Posted Mover::direct(const Operation &operation, const Ends &ends, Copier &copier) {
-    Card &card = *(ends.source.card ? ends.source.card : ends.destination.card);
-    std::uint64_t source = operation.source;
-    std::uint64_t destination = operation.destination;
-    Direction direction = Direction::on_card;
-    std::shared_ptr<HostRange> cached;
-    HostRange *range = nullptr;
-    if (!ends.source.card || !ends.destination.card) {
-        const bool up = ends.source.card != nullptr;
-        direction = up ? Direction::up : Direction::down;
-        std::uint64_t &host = up ? destination : source;
-        range = operation.range;
-        if (!range || !range->contains(host, operation.length)) {
-            if (operation.length < kStageBelow || (range && range->is_dmabuf()))
-                return Posted::unsupported;
-            cached = HostCache::get().find(host, operation.length, m_cards.all().size());
-            range = cached.get();
-        }
-        const auto mapped = range ? range->on(card, host) : std::nullopt;
-        if (!mapped)
-            return Posted::unsupported;
-        host = *mapped;
-    }
+inline void Mover::start(Copier &copier, Direction direction, std::uint64_t destination, std::uint64_t source,
+                         const Operation &operation, HostRange *range, bool flush) {
     Transfer *transfer = m_channel.take();
     transfer->source = source;
     transfer->destination = destination;
     transfer->length = operation.length;
-    transfer->flush = ends.source.flush;
+    transfer->flush = flush;
     transfer->range = range;
     if (range)
         range->hold();
-    if (cached) {
-        transfer->user = new CachedUse{std::move(cached), operation.done, operation.user};
-        transfer->done = [](Transfer &ended) {
-            const std::unique_ptr<CachedUse> use(static_cast<CachedUse *>(ended.user));
-            use->done(use->user, ended.error);
-        };
-    } else {
-        transfer->user = operation.user;
-        transfer->callback = operation.done;
-        transfer->done = [](Transfer &ended) { ended.callback(ended.user, ended.error); };
-    }
+    transfer->user = operation.user;
+    transfer->callback = operation.done;
+    transfer->done = [](Transfer &ended) { ended.callback(ended.user, ended.error); };
     copier.post(direction, *transfer); // which may have failed meanwhile: the end says so
+}
+
+/// One copy by one card; unsupported when the host side has to be staged in pieces.
+Mover::Posted Mover::post_on_one_card(const Operation &operation, const Ends &ends, Copier &copier) {
+    const bool flush = ends.source.flush;
+    if (ends.source.card && ends.destination.card) {
+        start(copier, Direction::on_card, operation.destination, operation.source, operation, nullptr, flush);
+        return Posted::started;
+    }
+    const bool up = ends.source.card != nullptr;
+    const std::uint64_t host = up ? operation.destination : operation.source;
+    HostRange *range = operation.range;
+    if (!range || !range->contains(host, operation.length)) {
+        if (range && range->is_dmabuf())
+            return Posted::unsupported;
+        return operation.length < kStageBelow ? post_bounced(operation, ends, copier)
+                                              : post_cached(operation, ends, copier);
+    }
+    const auto mapped = range->on(up ? *ends.source.card : *ends.destination.card, host);
+    if (!mapped)
+        return Posted::unsupported;
+    if (up)
+        start(copier, Direction::up, *mapped, operation.source, operation, range, flush);
+    else
+        start(copier, Direction::down, operation.destination, *mapped, operation, range, flush);
+    return Posted::started;
+}
+
+/// Of host memory that nobody registered: mapped now, and kept so for the next time.
+Mover::Posted Mover::post_cached(const Operation &operation, const Ends &ends, Copier &copier) {
+    const bool up = ends.source.card != nullptr;
+    const std::uint64_t host = up ? operation.destination : operation.source;
+    auto cached = HostCache::get().find(host, operation.length, m_cards.all().size());
+    const auto mapped = cached ? cached->on(up ? *ends.source.card : *ends.destination.card, host) : std::nullopt;
+    if (!mapped)
+        return Posted::unsupported;
+    HostRange *range = cached.get();
+    Operation kept = operation;
+    kept.user = new CachedUse{std::move(cached), operation.done, operation.user};
+    kept.done = [](void *user, int error) {
+        const std::unique_ptr<CachedUse> use(static_cast<CachedUse *>(user));
+        use->done(use->user, error);
+    };
+    start(copier, up ? Direction::up : Direction::down, up ? *mapped : operation.destination,
+          up ? operation.source : *mapped, kept, range, ends.source.flush);
+    return Posted::started;
+}
+
+/// Of a few bytes of such memory: through the ring, in one piece.
+Mover::Posted Mover::post_bounced(const Operation &operation, const Ends &ends, Copier &copier) {
+    if (m_bounces.empty()) {
+        if (!m_ring.set_up(m_cards.all().size()))
+            return Posted::unsupported;
+        m_bounces.resize(BounceRing::kStretches);
+    }
+    const bool up = ends.source.card != nullptr;
+    const auto stretch = m_stager.idle() ? m_ring.take(operation.length) : std::nullopt; // not before those that wait
+    if (!stretch)
+        return Posted::unsupported;
+    const auto mapped = m_ring.on(up ? *ends.source.card : *ends.destination.card, *stretch);
+    if (!mapped) {
+        m_ring.give_back(*stretch);
+        return Posted::unsupported;
+    }
+    if (!up)
+        std::memcpy(m_ring.memory(*stretch), reinterpret_cast<const void *>(operation.source), operation.length);
+    Bounce &bounce = m_bounces[*stretch];
+    bounce = {this,
+              operation.done,
+              operation.user,
+              up ? reinterpret_cast<void *>(operation.destination) : nullptr,
+              operation.length,
+              *stretch};
+    Transfer *transfer = m_channel.take();
+    transfer->source = up ? operation.source : *mapped;
+    transfer->destination = up ? *mapped : operation.destination;
+    transfer->length = operation.length;
+    transfer->flush = ends.source.flush;
+    transfer->user = &bounce;
+    transfer->done = [](Transfer &ended) {
+        const auto &over = *static_cast<Bounce *>(ended.user);
+        Mover &mover = *over.mover;
+        if (over.destination && ended.error == 0 && !mover.m_abandoned)
+            std::memcpy(over.destination, mover.m_ring.memory(over.stretch), over.length);
+        const Done done = over.done; // before the next copy may take its place
+        void *user = over.user;
+        mover.m_ring.give_back(over.stretch);
+        done(user, ended.error);
+    };
+    copier.post(up ? Direction::up : Direction::down, *transfer);
     return Posted::started;
 }
 

@@ -16,13 +16,14 @@ namespace gaudi {
 
 class Mover {
 public:
-    explicit Mover(Cards &cards) : m_cards(cards), m_stager(m_channel), m_short_stager(m_short_channel) {}
+    explicit Mover(Cards &cards)
+        : m_cards(cards), m_stager(m_channel, m_ring), m_short_stager(m_short_channel, m_short_ring) {}
     ~Mover() { settle(); }
     Mover(const Mover &) = delete;
     Mover &operator=(const Mover &) = delete;
 
     enum class Posted {
-        done,        // nothing to wait for; the callback is not called
+        done, // nothing to wait for; the callback is not called
         started,
         unsupported, // neither side is Gaudi memory, the card has no copy path, or the driver imports no dma-buf
         failed,
@@ -49,7 +50,7 @@ public:
     /// Returns when no thread is about to tell us of an end, or to write to the descriptor that was armed.
     void settle();
     /// From now on no user's memory is touched by us, and what is under way only has to end.
-    void abandon() { m_stager.abandon(); }
+    void abandon();
 
     /// Asks for `event_fd` to be written at the next completion; false when there is one already.
     bool arm(int event_fd);
@@ -61,17 +62,39 @@ private:
     struct Ends {
         Place destination, source;
     };
-    bool locate(std::uint64_t address, std::uint64_t length, Place &place);
-    Posted direct(const Operation &operation, const Ends &ends, Copier &copier);
+    /// A small copy whose host side is in the ring.
+    struct Bounce {
+        Mover *mover;
+        Done done;
+        void *user;
+        void *destination; // in host memory, or null for a copy to a card
+        std::size_t length;
+        unsigned stretch;
+    };
+
+    [[gnu::always_inline]] bool locate(std::uint64_t address, std::uint64_t length, Place &place);
+    Posted post_on_one_card(const Operation &operation, const Ends &ends, Copier &copier);
+    Posted post_cached(const Operation &operation, const Ends &ends, Copier &copier);
+    Posted post_bounced(const Operation &operation, const Ends &ends, Copier &copier);
+    void start(Copier &copier, Direction direction, std::uint64_t destination, std::uint64_t source,
+               const Operation &operation, HostRange *range, bool flush);
     Copier *copier_of(Card &card);
+    Copier *start_copier(Card &card);
 
     Cards &m_cards;
     Channel m_channel;
+    BounceRing m_ring, m_short_ring;
+    std::vector<Bounce> m_bounces; // by the number of their stretch
+    bool m_abandoned = false;
     Stager m_stager;
     // Blocking copies have their own: their waiting must not call the completions of others.
     Channel m_short_channel;
     Stager m_short_stager;
     std::vector<Copier *> m_copiers; // that this mover has used
+    Card *m_last_card = nullptr;     // and the one it used last
+    const Region *m_last_region = nullptr;
+    std::uint64_t m_last_generation = 0;
+    Copier *m_last_copier = nullptr;
     std::string m_problem;
 };
 

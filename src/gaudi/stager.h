@@ -23,7 +23,7 @@ class Stager {
 public:
     static constexpr std::uint64_t kPiece = 256 * 1024;
 
-    explicit Stager(Channel &channel) : m_channel(channel) {}
+    Stager(Channel &channel, BounceRing &ring) : m_channel(channel), m_ring(ring) {}
     Stager(const Stager &) = delete;
     Stager &operator=(const Stager &) = delete;
 
@@ -69,8 +69,8 @@ private:
     unsigned number(const Piece &piece) const { return static_cast<unsigned>(&piece - m_pieces.data()); }
 
     Channel &m_channel;
+    BounceRing &m_ring;
     bool m_abandoned = false;
-    BounceRing m_ring;
     std::vector<Piece> m_pieces;                // by the number of their stretch
     Copy *m_first = nullptr, *m_last = nullptr; // in line: not wholly started, or failed before they were on their way
     unsigned m_live = 0;

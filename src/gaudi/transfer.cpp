@@ -14,26 +14,10 @@ void Channel::grow() {
     m_chunks.push_back(std::make_unique<Transfer[]>(kChunk));
     for (unsigned i = 0; i < kChunk; ++i) {
         Transfer &transfer = m_chunks.back()[i];
+        transfer.channel = this;
         transfer.next = m_free;
         m_free = &transfer;
     }
-}
-
-Transfer *Channel::take() {
-    if (!m_free)
-        grow();
-    Transfer *transfer = m_free;
-    m_free = transfer->next;
-    *transfer = Transfer{};
-    transfer->channel = this;
-    ++m_outstanding;
-    return transfer;
-}
-
-void Channel::give_back(Transfer *transfer) {
-    transfer->next = m_free;
-    m_free = transfer;
-    --m_outstanding;
 }
 
 void Channel::finish(Transfer &newest, Transfer &oldest) {
@@ -68,10 +52,10 @@ unsigned Channel::dispatch() {
     unsigned count = 0;
     while (oldest) {
         Transfer *next = oldest->next;
-        // Free before the call: its user may well post the next copy from inside it.
-        Transfer finished = *oldest;
-        give_back(oldest);
-        finished.done(finished);
+        --m_outstanding; // before the call: its user may ask
+        oldest->done(*oldest);
+        oldest->next = m_free;
+        m_free = oldest;
         oldest = next;
         ++count;
     }

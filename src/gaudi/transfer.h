@@ -43,7 +43,19 @@ public:
 
     // ---- the owner's thread
     /// There is always one more: a copy that was refused for want of room would fail the message it belongs to.
-    Transfer *take();
+    Transfer *take() {
+        if (!m_free)
+            grow();
+        Transfer *transfer = m_free;
+        m_free = transfer->next;
+        transfer->flush = false;
+        transfer->range = nullptr;
+        transfer->emitted = 0;
+        transfer->batches = 0;
+        transfer->error = 0;
+        ++m_outstanding;
+        return transfer;
+    }
     /// Calls what has completed; how many.
     unsigned dispatch();
     unsigned outstanding() const { return m_outstanding; }
@@ -60,7 +72,6 @@ public:
 private:
     static constexpr unsigned kChunk = 256;
 
-    void give_back(Transfer *transfer);
     void grow();
 
     std::vector<std::unique_ptr<Transfer[]>> m_chunks;

@@ -220,16 +220,16 @@ Iface::Operation *Iface::take_operation() {
 ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
                          uct_completion *comp) {
     Operation *operation = take_operation();
-    *operation = {this, &m_epochs.back(), comp, nullptr};
+    *operation = {this, m_open, comp, nullptr};
     const Mover::Operation wanted{destination, source, length, range, ended, operation};
     if (!m_held.empty()) {
         m_held.push_back({wanted, false});
-        ++m_epochs.back().pending;
+        ++m_open->pending;
         return UCS_INPROGRESS;
     }
     const Mover::Posted posted = m_mover.post(wanted);
     if (posted == Mover::Posted::started) {
-        ++m_epochs.back().pending;
+        ++m_open->pending;
         return UCS_INPROGRESS;
     }
     operation->next = m_free;
@@ -340,7 +340,7 @@ ucs_status_t Iface::flush(unsigned flags, uct_completion *comp) {
     if (comp) {
         // The open epoch closes here, but its address stays: copies in it point there.
         m_epochs.back().flushes.push_back(comp);
-        m_epochs.emplace_back();
+        m_open = &m_epochs.emplace_back();
     }
     return UCS_INPROGRESS;
 }

@@ -77,7 +77,8 @@ private:
     Mover m_mover;
     std::uint64_t m_id = 0;
     int m_event = -1;
-    std::deque<Epoch> m_epochs{1}; // the last one is open
+    std::deque<Epoch> m_epochs{1};
+    Epoch *m_open = &m_epochs.back(); // the last one
     std::deque<Held> m_held;
     bool m_closing = false;
     std::vector<std::unique_ptr<Operation>> m_operations;

@@ -13,7 +13,7 @@ namespace {
 
 class BounceRingTest : public ::testing::Test {
 protected:
-    BounceRingTest() { EXPECT_TRUE(m_ring.set_up(1)); }
+    BounceRingTest() { EXPECT_TRUE(m_ready); }
     std::uint64_t start(unsigned stretch) const {
         return static_cast<std::uint64_t>(static_cast<char *>(m_ring.memory(stretch)) - m_base);
     }
@@ -26,6 +26,7 @@ protected:
     }
 
     BounceRing m_ring;
+    const bool m_ready = m_ring.set_up(1);
     const char *m_base = first();
 };
 
@@ -69,10 +70,8 @@ TEST_F(BounceRingTest, no_two_stretches_overlap) {
         const std::uint64_t begin = start(*stretch);
         ASSERT_LE(begin + length, BounceRing::kBytes);
         const auto after = taken.lower_bound(begin);
-        if (after != taken.end())
-            ASSERT_LE(begin + length, after->first);
-        if (after != taken.begin())
-            ASSERT_LE(std::prev(after)->first + std::prev(after)->second.first, begin);
+        ASSERT_TRUE(after == taken.end() || begin + length <= after->first);
+        ASSERT_TRUE(after == taken.begin() || std::prev(after)->first + std::prev(after)->second.first <= begin);
         taken[begin] = {length, *stretch};
     }
     EXPECT_GT(refused, 0u);

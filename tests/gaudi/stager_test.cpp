@@ -35,7 +35,8 @@ protected:
     }
 
     Channel m_channel;
-    Stager m_stager{m_channel};
+    BounceRing m_ring;
+    Stager m_stager{m_channel, m_ring};
 };
 
 TEST_F(StagerTest, more_copies_than_slots_all_arrive) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posts so many copies of 4 KiB and runs them to their end, 64 at a time: for a tool that counts instructions.
+//
+//     posting uct|ucp COPIES
+#include "uct_side.h"
+
+#include "ucp_side.h"
+
+#include <sys/socket.h>
+
+#include <cstdio>
+#include <string>
+#include <thread>
+
+namespace {
+
+constexpr std::size_t kSize = 4096;
+constexpr unsigned kWindow = 64;
+
+void through_uct(unsigned copies) {
+    uct_side::Domain domain;
+    const uct_side::Transport transport(domain);
+    const uct_side::Buffer buffer(domain, 2 * kWindow * kSize);
+    uct_side::Bytes host(2 * kWindow * kSize, 1);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    for (unsigned done = 0; done < copies; done += kWindow) {
+        uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+        for (unsigned i = 0; i < kWindow; ++i) {
+            const std::size_t offset = 2 * i * kSize; // no two of them are neighbours
+            const uct_iov_t iov{host.data() + offset, kSize, memh, 0, 1};
+            const ucs_status_t status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(offset), 0, &comp);
+            if (status != UCS_INPROGRESS)
+                throw std::runtime_error("a copy was not started");
+            ++comp.count;
+        }
+        while (comp.count > 1)
+            transport.progress();
+    }
+    domain.dereg(memh);
+}
+
+/// With an endpoint to oneself; the other end of the conversation only has to be there.
+void through_ucp(unsigned copies) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        throw std::runtime_error("no sockets");
+    std::thread echo([&] { // hands our own address back to us
+        e2e::Pipe pipe(ends[1]);
+        pipe.send(pipe.receive());
+    });
+    e2e::Pipe pipe(ends[0]);
+    e2e::Side side(pipe, {});
+    echo.join();
+    e2e::Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 2 * kWindow * kSize);
+    e2e::Memory host(side, UCS_MEMORY_TYPE_HOST, 2 * kWindow * kSize);
+    ucp_rkey_h key = nullptr;
+    e2e::check(ucp_ep_rkey_unpack(side.self(), memory.key().data(), &key), "ucp_ep_rkey_unpack");
+    for (unsigned done = 0; done < copies; done += kWindow) {
+        std::vector<ucs_status_ptr_t> requests;
+        for (unsigned i = 0; i < kWindow; ++i) {
+            const std::size_t offset = 2 * i * kSize;
+            ucp_request_param_t param{};
+            param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
+            param.memh = host.handle();
+            requests.push_back(ucp_put_nbx(side.self(), host.data() + offset, kSize,
+                                           reinterpret_cast<std::uint64_t>(memory.data() + offset), key, &param));
+        }
+        for (ucs_status_ptr_t request : requests)
+            side.finish(request, "put");
+    }
+    ucp_rkey_destroy(key);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const std::string way = argc == 3 ? argv[1] : "";
+    if (way != "uct" && way != "ucp") {
+        std::fprintf(stderr, "usage: posting uct|ucp COPIES\n");
+        return 2;
+    }
+    try {
+        const auto copies = static_cast<unsigned>(std::stoul(argv[2]));
+        way == "uct" ? through_uct(copies) : through_ucp(copies);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "posting: %s\n", error.what());
+        return 1;
+    }
+    return 0;
+}
