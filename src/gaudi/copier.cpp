@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <vector>
 
 namespace gaudi {
 namespace {
@@ -480,7 +481,13 @@ Result<void> Copier::test_words() {
     } const release{m_card, *device_memory};
 
     std::vector<std::uint32_t> out(kBytes / 4), back(kBytes / 4);
+    const std::uint64_t begin = now_ns();
     auto out_map = thunk::map_host(m_device, out.data(), kBytes);
+    const std::uint64_t mapped = now_ns();
+    std::copy(out.begin(), out.end(), back.begin());
+    const std::uint64_t copied = now_ns();
+    m_worth_mapping =
+        std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
     auto back_map = thunk::map_host(m_device, back.data(), kBytes);
     if (!out_map || !back_map)
         return {};

@@ -54,16 +54,21 @@ public:
     /// From now on a thread waits for the card where nobody polls: for channels that are armed.
     void watch();
 
+    /// From this length on, mapping host memory once costs less than copying it through memory that is mapped. Measured
+    /// when the engine starts, because drivers and IOMMUs differ by far.
+    std::uint64_t worth_mapping() const { return m_worth_mapping; }
+
     // ---- counted, for tests and reports
     std::uint64_t submissions() const { return m_submissions.load(std::memory_order_relaxed); }
     bool uses_words() const { return m_words_hold; }
 
 private:
     static constexpr unsigned kBatches = 64;
-    static constexpr unsigned kPackets = 64;          // per batch
-    static constexpr std::uint64_t kWindow = 48;      // the driver takes 64
-    static constexpr std::size_t kBufferBytes = 2048; // one batch's packets
-    static constexpr unsigned kEngines = 8;           // for copies within a card, at most
+    static constexpr unsigned kPackets = 64;                                       // per batch
+    static constexpr std::uint64_t kWindow = 48;                                   // the driver takes 64
+    static constexpr std::size_t kBufferBytes = 2048;                              // one batch's packets
+    static constexpr unsigned kEngines = 8;                                        // for copies within a card, at most
+    static constexpr std::uint64_t kLeastMapped = 16 << 10, kMostStaged = 1 << 20; // whatever is measured
 
     struct Batch {
         unsigned slot = 0;
@@ -132,6 +137,7 @@ private:
     void *m_ring = nullptr; // words, then command buffers
     thunk::Mapping m_ring_map;
     bool m_words_hold = false;
+    std::uint64_t m_worth_mapping = kLeastMapped;
     std::array<Batch, kBatches> m_batches;
     Batch *m_free = nullptr;
     std::array<Lane, 2 * kDirections> m_lanes; // for each direction small copies, then large ones

@@ -47,7 +47,8 @@ void HostCache::drop_overlapping(std::uint64_t begin, std::uint64_t end,
     }
 }
 
-std::shared_ptr<HostRange> HostCache::find(std::uint64_t address, std::uint64_t length, std::size_t cards) {
+std::shared_ptr<HostRange> HostCache::find(std::uint64_t address, std::uint64_t length, std::size_t cards,
+                                           std::uint64_t worth) {
     if (!enabled())
         return nullptr;
     std::list<std::shared_ptr<HostRange>> dropped; // unmapped after the mutex is free
@@ -62,6 +63,10 @@ std::shared_ptr<HostRange> HostCache::find(std::uint64_t address, std::uint64_t 
         }
     }
     const std::uint64_t begin = address & ~(kPage - 1);
+    if (std::uint64_t &asked = m_asked[begin / kPage % m_asked.size()]; length < worth && asked != begin) {
+        asked = begin;
+        return nullptr;
+    }
     const std::uint64_t end = (address + length + kPage - 1) & ~(kPage - 1);
     drop_overlapping(begin, end, dropped);
     while (!m_by_use.empty() && (m_entries.size() >= kMaxEntries || m_bytes + (end - begin) > kMaxBytes)) {

@@ -22,8 +22,10 @@ public:
     void enable() { m_enabled.store(true, std::memory_order_release); }
     bool enabled() const { return m_enabled.load(std::memory_order_acquire); }
 
-    /// A range that holds [address, address + length); null when the cache is off.
-    std::shared_ptr<HostRange> find(std::uint64_t address, std::uint64_t length, std::size_t cards);
+    /// A range that holds [address, address + length); null when the cache is off, or when memory shorter than `worth` is
+    /// asked for the first time: who copies from it once is better off without.
+    std::shared_ptr<HostRange> find(std::uint64_t address, std::uint64_t length, std::size_t cards,
+                                    std::uint64_t worth = 0);
     /// Memory that is about to go away; no later find() gives a mapping of it. Called from inside free() and munmap() on
     /// any thread, with the allocator's lock held: it may neither allocate nor free, and only makes a note.
     void forget(std::uint64_t address, std::uint64_t length);
@@ -44,6 +46,7 @@ private:
     std::map<std::uint64_t, Entry> m_entries; // by begin; they do not overlap
     std::list<std::uint64_t> m_by_use;        // most recent first
     std::uint64_t m_bytes = 0;
+    std::array<std::uint64_t, 256> m_asked{}; // pages that were asked for once
 
     struct News {
         std::uint64_t begin, end;

@@ -10,7 +10,7 @@
 namespace gaudi {
 namespace {
 
-// Below this a memcpy into memory that is mapped already is cheaper than finding or making a mapping.
+// Below this a memcpy into memory that is mapped already is cheaper than finding a mapping; making one costs more yet.
 constexpr std::uint64_t kStageBelow = 16 * 1024;
 
 constexpr const char *kNoStage = "no host memory to stage the copy in";
@@ -165,7 +165,7 @@ Mover::Posted Mover::post_on_one_card(const Operation &operation, const Ends &en
 Mover::Posted Mover::post_cached(const Operation &operation, const Ends &ends, Copier &copier) {
     const bool up = ends.source.card != nullptr;
     const std::uint64_t host = up ? operation.destination : operation.source;
-    auto cached = HostCache::get().find(host, operation.length, m_cards.all().size());
+    auto cached = HostCache::get().find(host, operation.length, m_cards.all().size(), copier.worth_mapping());
     const auto mapped = cached ? cached->on(up ? *ends.source.card : *ends.destination.card, host) : std::nullopt;
     if (!mapped)
         return Posted::unsupported;

@@ -41,6 +41,18 @@ TEST_F(HostCacheTest, what_lies_inside_a_range_finds_it) {
     EXPECT_EQ(find(kFake + 5, 5), range) << "neighbours do not disturb it";
 }
 
+TEST_F(HostCacheTest, what_is_hardly_worth_it_is_kept_from_the_second_time_on) {
+    HostCache::get().enable();
+    const auto find_if_worth = [](std::uint64_t address, std::uint64_t length) {
+        return HostCache::get().find(address, length, 8, 100'000);
+    };
+    EXPECT_EQ(find_if_worth(kFake, 50'000), nullptr);
+    EXPECT_EQ(find_if_worth(kFake + 65536, 50'000), nullptr) << "another one";
+    EXPECT_NE(find_if_worth(kFake, 50'000), nullptr);
+    EXPECT_NE(find_if_worth(kFake, 50'000), nullptr);
+    EXPECT_NE(find_if_worth(2 * kFake, 100'000), nullptr) << "long enough";
+}
+
 TEST_F(HostCacheTest, a_range_that_overlaps_takes_the_place_of_the_old_ones) {
     HostCache::get().enable();
     const auto first = find(kFake, kPageSize), second = find(kFake + 2 * kPageSize, kPageSize);

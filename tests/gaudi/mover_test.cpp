@@ -114,9 +114,11 @@ TEST_F(MoverTest, ten_thousand_copies_from_one_buffer_never_registered_cost_one_
     HostCache::get().enable();
     Mover mover(cards());
     const std::uint64_t memory = device();
-    value(card().copier());
+    // The first may be staged: to map memory for one copy may cost more than to copy it.
+    ASSERT_EQ(mover.post(operation(memory, m_host.address(), 65536)), Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
     const std::uint64_t maps = Counters(card()).calls("host_memory_map");
-    for (std::uint64_t i = 0; i < 10'000; ++i) {
+    for (std::uint64_t i = 1; i < 10'000; ++i) {
         ASSERT_TRUE(until([&] {
             const Mover::Posted posted = mover.post(operation(memory + i % 100 * 65536, m_host.address(), 65536));
             mover.progress();
@@ -126,7 +128,26 @@ TEST_F(MoverTest, ten_thousand_copies_from_one_buffer_never_registered_cost_one_
     ASSERT_TRUE(finish(mover));
     EXPECT_EQ(m_tally.ended, 10'000u);
     EXPECT_EQ(m_tally.failed, 0u);
-    EXPECT_EQ(Counters(card()).calls("host_memory_map"), maps + 1);
+    EXPECT_LE(Counters(card()).calls("host_memory_map"), maps + 1);
+}
+
+TEST_F(MoverTest, memory_is_staged_the_first_time_where_mapping_costs_much) {
+    set("SOFTGAUDI_FAULTS", "host_memory_map=delay:5000"); // microseconds, against a copy of tens
+    HostCache::get().enable();
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    EXPECT_GE(value(card().copier())->worth_mapping(), 512u << 10);
+    const auto mapped_by = [&](std::uint64_t offset, std::uint64_t length) {
+        const std::uint64_t maps = Counters(card()).calls("host_memory_map");
+        EXPECT_EQ(mover.post(operation(memory, m_host.address(offset), length)), Mover::Posted::started);
+        EXPECT_TRUE(finish(mover));
+        return Counters(card()).calls("host_memory_map") - maps;
+    };
+    EXPECT_EQ(mapped_by(0, 100'000), 1u) << "what it is staged in";
+    EXPECT_EQ(mapped_by(200'000, 100'000), 0u) << "staged";
+    EXPECT_EQ(mapped_by(200'000, 100'000), 1u) << "it comes again: mapped";
+    EXPECT_EQ(mapped_by(200'000, 100'000), 0u);
+    EXPECT_EQ(mapped_by(4 * kMiB, 2 * kMiB), 1u) << "so long that mapping pays at once";
 }
 
 TEST_F(MoverTest, small_copies_from_memory_never_registered_map_nothing_of_the_user) {
