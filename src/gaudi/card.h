@@ -50,6 +50,10 @@ public:
     /// What the driver said, once exports() is no.
     const std::string &why_no_exports() const { return m_why_no_exports; }
 
+    /// Whether its driver has refused to import another card's memory: the next time it would refuse too.
+    bool refuses_imports() const { return m_refuses_imports.load(std::memory_order_relaxed); }
+    void remember_refused_import() { m_refuses_imports.store(true, std::memory_order_relaxed); }
+
     Arena &arena() { return m_arena; }
     /// The engine that copies, started at the first call.
     Result<Copier *> copier();
@@ -68,6 +72,7 @@ private:
     std::atomic<bool> m_opened{false};
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;
+    std::atomic<bool> m_refuses_imports{false};
     thunk::Device m_device; // closed by the kernel, when the process ends
     Arena m_arena;
     std::unique_ptr<Copier> m_copier;

@@ -36,6 +36,8 @@ public:
         const std::uint64_t known = m_starts[card.index()].load(std::memory_order_acquire);
         return known > kRefused ? std::optional(known + (address - m_address)) : map_on(card, address);
     }
+    /// Whether on() has no answer for this card for good.
+    bool refused(const Card &card) const { return m_starts[card.index()].load(std::memory_order_acquire) == kRefused; }
     /// A copy begins that uses it; any thread may say that it has ended.
     void hold() { m_copies.fetch_add(1, std::memory_order_relaxed); }
     void release() { m_copies.fetch_sub(1, std::memory_order_release); }

@@ -103,14 +103,13 @@ Mover::Posted Mover::post(const Operation &operation) {
     Copier *copier = copier_of(*card);
     if (!copier || (two_cards && !copier_of(*ends.destination.card)))
         return Posted::failed;
-    if (!two_cards) {
-        const bool small =
-            !operation.range && operation.length < kStageBelow && !(ends.source.card && ends.destination.card);
-        const Posted posted =
-            small ? post_bounced(operation, ends, *copier) : post_on_one_card(operation, ends, *copier);
-        if (posted != Posted::unsupported)
-            return posted;
-    }
+    const bool small =
+        !operation.range && operation.length < kStageBelow && !(ends.source.card && ends.destination.card);
+    const Posted posted = two_cards ? post_between_cards(operation, ends, *copier)
+                          : small   ? post_bounced(operation, ends, *copier)
+                                    : post_on_one_card(operation, ends, *copier);
+    if (posted != Posted::unsupported)
+        return posted;
     if (operation.range && operation.range->is_dmabuf())
         return Posted::unsupported; // the processor cannot stage it
     if (m_stager.post(ends.destination, ends.source, operation.length, operation.done, operation.user))
@@ -133,6 +132,24 @@ inline void Mover::start(Copier &copier, Direction direction, std::uint64_t dest
     transfer->callback = operation.done;
     transfer->done = [](Transfer &ended) { ended.callback(ended.user, ended.error); };
     copier.post(direction, *transfer); // which may have failed meanwhile: the end says so
+}
+
+/// By the source's own engine into the other card, where the driver lets it: writes are what PCIe is good at.
+Mover::Posted Mover::post_between_cards(const Operation &operation, const Ends &ends, Copier &copier) {
+    Card &from = *ends.source.card;
+    Region *to = from.refuses_imports() ? nullptr : m_cards.find(operation.destination);
+    HostRange *window = to ? to->window() : nullptr;
+    if (!window)
+        return Posted::unsupported;
+    const auto mapped = window->on(from, operation.destination);
+    if (!mapped) {
+        if (window->refused(from))
+            from.remember_refused_import();
+        return Posted::unsupported;
+    }
+    to->written_by_others();
+    start(copier, Direction::up, *mapped, operation.source, operation, window, ends.source.flush);
+    return Posted::started;
 }
 
 /// One copy by one card; unsupported when the host side has to be staged in pieces.

@@ -2,6 +2,8 @@
 #include "region.h"
 
 #include "card.h"
+#include "cards.h"
+#include "host_range.h"
 
 #include <cerrno>
 
@@ -14,6 +16,9 @@ bool may_pass(int code) {
 }
 
 } // namespace
+
+Region::Region() = default;
+Region::~Region() = default;
 
 Range Region::allocation(std::uint64_t address) const {
     const std::uint64_t start = base();
@@ -67,6 +72,19 @@ int Region::export_descriptor() {
     return make_export() ? m_export.get() : -1;
 }
 
+HostRange *Region::window() {
+    const std::lock_guard guard(m_export_mutex);
+    if (m_window)
+        return m_window.get();
+    if (!make_export())
+        return nullptr;
+    auto own = m_export.duplicate();
+    if (!own)
+        return nullptr;
+    m_window = std::make_unique<HostRange>(base(), size(), card().cards().all().size(), std::move(*own), 0);
+    return m_window.get();
+}
+
 void Region::begin(Card &card, std::uint64_t base, std::uint64_t size) {
     m_card.store(&card, std::memory_order_release);
     m_base.store(base, std::memory_order_release);
@@ -86,6 +104,7 @@ void Region::end() {
     if (m_heap)
         m_heap->reset();
     const std::lock_guard guard(m_export_mutex);
+    m_window.reset(); // other cards let go first
     m_export_number.store(-1, std::memory_order_release);
     m_export = thunk::Fd();
 }

@@ -15,6 +15,7 @@
 namespace gaudi {
 
 class Card;
+class HostRange;
 
 using Error = thunk::Error;
 template <class T>
@@ -27,6 +28,11 @@ struct Range {
 
 class Region {
 public:
+    Region();
+    ~Region();
+    Region(const Region &) = delete;
+    Region &operator=(const Region &) = delete;
+
     std::uint64_t base() const { return m_base.load(std::memory_order_acquire); }
     std::uint64_t size() const { return m_size.load(std::memory_order_acquire); }
     bool contains(std::uint64_t address, std::uint64_t length) const {
@@ -50,6 +56,10 @@ public:
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
     /// nobody can write through it.
     int export_descriptor();
+    /// It as other cards see it, where their driver imports it; null where it is not exported.
+    HostRange *window();
+    /// Another card's engine is about to write to it.
+    void written_by_others() { m_was_exported.store(true, std::memory_order_release); }
     /// Whether somebody may have written to it through an export: its reader must flush first.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
 
@@ -70,6 +80,7 @@ private:
     std::mutex m_export_mutex;
     thunk::Fd m_export;
     std::atomic<int> m_export_number{-1};
+    std::unique_ptr<HostRange> m_window;
 };
 
 } // namespace gaudi

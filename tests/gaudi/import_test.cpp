@@ -113,4 +113,47 @@ TEST_F(Import, nothing_beyond_the_range_is_copied) {
     EXPECT_EQ(s_asked, 0u);
 }
 
+class CardToCard : public GaudiTest {
+protected:
+    /// Copies from the first card to the second and checks every byte; bytes that came up to the host and went down.
+    std::uint64_t staged() {
+        if (!m_first) {
+            m_first = value(card(0).arena().allocate({.length = kMiB}));
+            m_second = value(card(1).arena().allocate({.length = kMiB}));
+        }
+        const Bytes bytes = pattern(kMiB, ++m_round);
+        Window(*cards().find(m_first)).write(m_first, bytes);
+        value(card(0).copier()), value(card(1).copier()); // their self-tests copy too
+        const std::uint64_t before = Counters(card(1))["down_bytes"];
+        Tally tally;
+        EXPECT_EQ(m_mover.post({m_second + 5, m_first, kMiB - 5, nullptr, Tally::count, &tally}), Mover::Posted::started);
+        EXPECT_TRUE(until([&] {
+            m_mover.progress();
+            return tally.ended == 1;
+        }));
+        EXPECT_EQ(tally.failed, 0u);
+        EXPECT_EQ(Window(*cards().find(m_second)).read(m_second + 5, kMiB - 5), Bytes(bytes.begin(), bytes.end() - 5));
+        return Counters(card(1))["down_bytes"] - before;
+    }
+
+    Mover m_mover{cards()};
+    std::uint64_t m_first = 0, m_second = 0, m_round = 0;
+};
+
+TEST_F(CardToCard, goes_directly_where_the_driver_imports_the_other_cards_memory) {
+    EXPECT_EQ(staged(), 0u);
+    EXPECT_EQ(staged(), 0u);
+    EXPECT_EQ(s_asked, 1u) << "one import serves all copies";
+    EXPECT_TRUE(cards().find(m_second)->was_exported()) << "its own engines must flush before they read";
+    EXPECT_FALSE(cards().find(m_first)->was_exported());
+}
+
+TEST_F(CardToCard, goes_through_host_memory_where_it_does_not_and_asks_once) {
+    s_imports = false;
+    EXPECT_EQ(staged(), kMiB - 5);
+    EXPECT_EQ(staged(), kMiB - 5);
+    EXPECT_EQ(s_asked, 1u);
+    EXPECT_FALSE(cards().find(m_second)->was_exported());
+}
+
 } // namespace
