@@ -494,12 +494,12 @@ Result<void> Copier::test_words() {
     m_words_hold = true;
 
     Channel channel;
-    const auto copy = [&](Direction direction, std::uint64_t source, std::uint64_t destination) {
+    const auto copy = [&](Direction direction, std::uint64_t source, std::uint64_t destination, std::size_t bytes) {
         Transfer *transfer = channel.take();
         int error = 0;
         transfer->source = source;
         transfer->destination = destination;
-        transfer->length = kBytes;
+        transfer->length = bytes;
         transfer->user = &error;
         transfer->done = [](Transfer &ended) { *static_cast<int *>(ended.user) = ended.error; };
         post(direction, *transfer);
@@ -514,8 +514,10 @@ Result<void> Copier::test_words() {
         for (std::size_t i = 0; i < out.size(); ++i)
             out[i] = static_cast<std::uint32_t>(i * 2654435761u) ^ (round * 0x9E3779B9u + 1);
         std::fill(back.begin(), back.end(), 0);
-        in_order = copy(Direction::down, out_map->get(), *device_memory) &&
-                   copy(Direction::up, *device_memory, back_map->get()) && out == back;
+        const std::size_t bytes = round % 2 == 0 ? kBytes : kBytes / 4; // the streams for large copies, those for small
+        in_order = copy(Direction::down, out_map->get(), *device_memory, bytes) &&
+                   copy(Direction::up, *device_memory, back_map->get(), bytes) &&
+                   std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes / 4), back.begin());
     }
     if (failed())
         return tl::unexpected(thunk::make_error(EIO, "self-test", m_card.bus_id(), failure()));
