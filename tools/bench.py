@@ -1,94 +1,177 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./ucx-gaudi bench: runs the benchmarks, prints their table, writes it as JSON."""
+"""./ucx-gaudi bench: runs the benchmarks, prints their tables, writes them as JSON and draws a picture."""
 
 import json
 import statistics
 from pathlib import Path
 
-from steps import BUILD, Stop, shown, step, tail
-
-RESULTS = BUILD / "bench"
-SOFTWARE = "measured in software (softgaudi, softhca): no Gaudi card and no NIC was involved"
+from measure import NO_TIME, RESULTS, SOFTWARE, Added, Factor, Ratio, Report, Runner, size_text
+from steps import ROOT, shown, step, tail
 
 # As on a Gaudi2 server: PCIe gen 4 x16 per card, 200 Gb/s per HCA; microseconds per submission, mapping and message.
-SERVER = {"SOFTGAUDI_PACE": "virtual:down:25,up:25,card:1000,submit:5,map:20",
+LINK_GB_PER_S, SUBMIT_US = 25, 5
+SERVER = {"SOFTGAUDI_PACE": f"virtual:down:{LINK_GB_PER_S},up:{LINK_GB_PER_S},card:1000,submit:{SUBMIT_US},map:20",
           "SOFTHCA_PACE": "virtual:link:25,latency:2"}
 
-
-def size_text(size):
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size // unit} {name}"
-    return f"{size} B"
+# NVIDIA's cuda_copy on an H200 (UCX 1.22.0, host to card): microseconds of cudaMemcpyAsync on pinned memory, streaming,
+# and of a UCP put. One run on one machine, with hardware; ours is software and UCT: a yardstick, not a race.
+H200 = {8: (2.22, 5.29), 4096: (2.66, 3.75), 65536: (3.86, 4.39), 1 << 20: (21.81, 21.88), 64 << 20: (1215, 1232)}
+ANCHOR = "H200: NVIDIA's own module on its card, UCP put against the raw driver, host to card, one run"
 
 
-def quartiles(values):
-    return statistics.quantiles(values, n=4, method="inclusive")
+# ---- what we add to the bare driver ---------------------------------------------------------------------------------
 
 
-class Ratio:
-    """Of two things measured in turns. Base against base, measured in the same rounds, shows the noise."""
-
-    def __init__(self, sample):
-        base = sample["base_ns"]
-        self.low, self.median, self.high = quartiles([a / b for a, b in zip(base, sample["other_ns"])])
-        self.noise_low, _, self.noise_high = quartiles([a / b for a, b in zip(base, sample["base_again_ns"])])
-        self.spread = max(1 - self.noise_low, self.noise_high - 1, 0)
-
-    def meets(self, bar):
-        return self.median + self.spread >= bar
-
-    def json(self):
-        return {"ratio_median": self.median, "ratio_quartiles": [self.low, self.high],
-                "noise_quartiles": [self.noise_low, self.noise_high]}
-
-
-class Report:
-    """What was measured: lines for people, rows for programs."""
-
-    def __init__(self):
-        self.results = {"schema": 1, "software": True, "note": SOFTWARE}
-        self.missed = []
-
-    def head(self, title, columns=""):
-        print(f"\n{title}\n{columns}" if columns else f"\n{title}")
-
-    def verdict(self, met, what):
-        if not met:
-            self.missed.append(what)
-        return "met" if met else "MISSED"
-
-    def add(self, name, rows):
-        self.results[name] = rows
-
-    def write(self):
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        path = RESULTS / "bench.json"
-        path.write_text(json.dumps(self.results, indent=1) + "\n")
-        return path
+def added_time(report, data):
+    bar = 500
+    report.head("Added time: uct_ep_put_zcopy beyond a bare loop of the same libhl-thunk calls, per copy, on a card\n"
+                "that takes no time itself",
+                f"  {'size':>8}  {'at once':>7}  {'bare':>8}  {'added':>8}  {'quartiles':<17} {'noise':<17} "
+                f"{'calls':<11} {'bar':<14} H200")
+    rows = []
+    for sample in data["rows"]:
+        added, size, window = Added(sample), sample["size_bytes"], sample["window"]
+        bare = statistics.median(sample["base_ns"])
+        verdict = report.verdict(added.at_most(bar), f"added time of {size_text(size)}, {window} at once")
+        calls = [sample[side]["driver_calls_per_operation"] for side in ("base_cost", "other_cost")]
+        anchor = f"{H200[size][1] - H200[size][0]:.2f} us" if size in H200 and window == 1 else ""
+        print(f"  {size_text(size):>8}  {window:>7}  {bare:>5.0f} ns  {added.median:>5.0f} ns  "
+              f"{f'{added.low:.0f} to {added.high:.0f}':<17} {f'{added.noise_low:.0f} to {added.noise_high:.0f}':<17} "
+              f"{f'{calls[0]:.2f}, {calls[1]:.2f}':<11} {f'{bar} ns {verdict}':<14} {anchor}")
+        row = {"size_bytes": size, "window": window, "bar_ns": bar, "bare_ns_median": bare,
+               **added.json("added", "_ns"), "bare_cost": sample["base_cost"], "ours_cost": sample["other_cost"]}
+        if anchor:
+            row["h200_added_us"] = H200[size][1] - H200[size][0]
+        rows.append(row)
+    print(f"  calls: of libhl-thunk per copy, bare and ours\n  {ANCHOR}")
+    report.add("added_time_over_bare_driver", rows)
 
 
-class Runner:
-    """Runs a benchmark program inside `ucx_gaudi run` and returns the JSON it prints."""
+def bare_ns(size):
+    return SUBMIT_US * 1000 + size / LINK_GB_PER_S
 
-    def __init__(self, directory, ucx):
-        self.programs = directory / "bin"
-        self.ucx = ucx
 
-    def program(self, name):
-        path = self.programs / name
-        if not path.exists():
-            raise Stop(f"{shown(path)} was not built: this UCX has no headers.")
-        return str(path)
+def bandwidth_ratio(report, data):
+    bars = {4096: 0.75, 65536: 0.95, 1 << 20: 0.99}
+    report.head("Computed, not measured: our bandwidth in that of the bare driver, as the added time makes it where\n"
+                f"a link has {LINK_GB_PER_S} GB/s and a submission takes {SUBMIT_US} us, one copy at a time",
+                f"  {'size':>8}  {'bare':>9}  {'ours':>9}  {'ratio':>6}  {'bar':<12} H200")
+    rows = []
+    for sample in data["rows"]:
+        if sample["window"] != 1:
+            continue
+        added, size = Added(sample), sample["size_bytes"]
+        bare = bare_ns(size)
+        ratio, bar = bare / (bare + added.median), bars.get(size)
+        best = bare / (bare + added.median - added.spread)  # what the noise leaves open
+        verdict = report.verdict(best >= bar, f"computed bandwidth of {size_text(size)}") if bar else ""
+        anchor = f"{H200[size][0] / H200[size][1]:.2f}" if size in H200 else ""
+        ours = bare + added.median
+        print(f"  {size_text(size):>8}  {bare / 1000:>6.2f} us  {ours / 1000:>6.2f} us  {ratio:>6.3f}  "
+              f"{f'{bar} {verdict}' if bar else '':<12} {anchor}")
+        row = {"size_bytes": size, "bare_computed_ns": bare, "ours_computed_ns": ours, "ratio_computed": ratio}
+        if bar:
+            row["bar"] = bar
+        if anchor:
+            row.update(h200_raw_us=H200[size][0], h200_ucp_us=H200[size][1])
+        rows.append(row)
+    report.add("bandwidth_over_bare_driver_computed",
+               {"link_gb_per_s": LINK_GB_PER_S, "submit_us": SUBMIT_US, "rows": rows})
 
-    def run(self, title, words, options=(), env=None, ucx=None):
-        command = [self.program("ucx_gaudi"), "run", "--ucx", self.ucx or ucx or "rapids", *options, "--",
-                   self.program(words[0]), *words[1:]]
-        _, log = step(title, command, "bench-" + title.replace(" ", "-"), env=env)
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("{")]
-        if not lines:
-            raise Stop(f"{tail(log, 20)}\n\n{words[0]} printed no result.")
-        return json.loads(lines[-1])
+
+def large_copies(report, data):
+    bar = 0.8
+    report.head("Large copies as fast as this machine goes, against memcpy of the same bytes",
+                f"  {'':<12} {'size':>8}  {'memcpy':>9}  {'ours':>9}  {'ratio':>5}  {'quartiles':<14} {'noise':<14} "
+                "bar")
+    rows = []
+    for sample in data["rows"]:
+        ratio, size, direction = Ratio(sample), sample["size_bytes"], sample["direction"]
+        rates = [size / statistics.median(sample[name]) for name in ("base_ns", "other_ns")]
+        verdict = report.verdict(ratio.at_least(bar), f"{direction}, {size_text(size)}, against memcpy")
+        print(f"  {direction:<12} {size_text(size):>8}  {rates[0]:>4.1f} GB/s  {rates[1]:>4.1f} GB/s  "
+              f"{ratio.median:>5.2f}  {f'{ratio.low:.2f} to {ratio.high:.2f}':<14} "
+              f"{f'{ratio.noise_low:.2f} to {ratio.noise_high:.2f}':<14} {bar} {verdict}")
+        rows.append({"direction": direction, "size_bytes": size, "bar": bar, "memcpy_gb_per_s_median": rates[0],
+                     "ours_gb_per_s_median": rates[1], **ratio.json("ratio")})
+    report.add("large_copies_over_memcpy_bandwidth", rows)
+
+
+def measure_copies(report, runner, rounds):
+    added = runner.run("added time", ["bench_copies", "added", str(rounds), runner.program("softgaudi_stat")],
+                       ["--cards", "2"], env=NO_TIME)
+    large = runner.run("large copies", ["bench_copies", "large", str(rounds)], ["--cards", "1"])
+    return lambda: (added_time(report, added), bandwidth_ratio(report, added), large_copies(report, large))
+
+
+# ---- descriptors through UCP ----------------------------------------------------------------------------------------
+
+
+def descriptors(report, samples):
+    first = samples["at once"]["other"]
+    count, size = first["count"], first["size_bytes"]
+    report.head(f"{count:,} puts of {size_text(size)} through UCP, then a flush, against the same program on a\n"
+                "transport that does nothing and says so at once, or at the next progress as one must that takes time",
+                f"  {'it ends':<12} {'nothing':>9}  {'ours':>9}  {'factor':>6}  {'quartiles':<16} {'noise':<14} bar")
+    rows = []
+    for when, sample in samples.items():
+        factor, bar = Factor(sample), 2 if when == "at once" else None
+        per_put = [statistics.median(sample[name]) / count for name in ("base_ns", "other_ns")]
+        verdict = report.verdict(factor.at_most(bar), "UCP puts against a transport that does nothing") if bar else ""
+        print(f"  {when:<12} {per_put[0]:>6.0f} ns  {per_put[1]:>6.0f} ns  {factor.median:>6.2f}  "
+              f"{f'{factor.low:.2f} to {factor.high:.2f}':<16} "
+              f"{f'{factor.noise_low:.2f} to {factor.noise_high:.2f}':<14} "
+              f"{f'{bar} {verdict}' if bar else ''}".rstrip())
+        rows.append({"null_ends": when, "count": count, "size_bytes": size, "null_ns_per_put_median": per_put[0],
+                     "ours_ns_per_put_median": per_put[1], **factor.json("factor"), **({"bar": bar} if bar else {})})
+    report.add("ucp_puts_over_null_transport_time", rows)
+
+
+def measure_descriptors(report, runner, rounds, quick):
+    words, options = ["bench_descriptors", "10000" if quick else "100000"], ["--cards", "1"]
+    path = f"UCX_PLUGIN_PATH={runner.directory / 'lib' / 'null'}"
+    ours = runner.command(words, options)
+    samples = {}
+    # The second is no bar, but explains the first: what UCX does beyond it is the price of any copy that takes time.
+    for when, variables in (("at once", [path]), ("at progress", [path, "BENCH_NULL_LATER=1"])):
+        null = runner.command(words, options, variables=variables)
+        samples[when] = runner.turns(f"UCP puts, nothing {when}", rounds, null, ours, env=NO_TIME)
+    return lambda: descriptors(report, samples)
+
+
+# ---- micro-benchmarks -----------------------------------------------------------------------------------------------
+
+
+def micro(report, benchmarks):
+    bars = {"find_among_10000/threads:1": 50, "find_among_10000/threads:8": 50}
+    report.head("Micro-benchmarks: processor time per step, softgaudi's part included",
+                f"  {'step':<34} {'median':>10}  bar")
+    rows = []
+    for entry in benchmarks:
+        if entry.get("aggregate_name") != "median":
+            continue
+        name = entry["run_name"]
+        taken = 1e9 / entry["items_per_second"] if "items_per_second" in entry else entry["cpu_time"]
+        bar = bars.get(name)
+        verdict = report.verdict(taken <= bar, name) if bar else ""
+        print(f"  {name:<34} {taken:>7.1f} ns  {f'{bar} ns {verdict}' if bar else ''}".rstrip())
+        rows.append({"step": name, "cpu_ns_median": taken, **({"bar_ns": bar} if bar else {})})
+    report.add("micro", rows)
+
+
+def measure_micro(report, runner, quick):
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    out = RESULTS / "micro.json"
+    options = [f"--benchmark_out={out}", "--benchmark_out_format=json", "--benchmark_report_aggregates_only=true",
+               f"--benchmark_min_time={0.01 if quick else 0.1}", f"--benchmark_repetitions={3 if quick else 9}"]
+    polled = "poll_a_copy_on_its_way"
+    benchmarks = []
+    # To be polled, a copy must take its time: 2 MiB over a link of 20 MB/s.
+    for title, choice, env in (("micro-benchmarks", f"-{polled}", NO_TIME),
+                               ("micro-benchmark of polling", polled, {"SOFTGAUDI_PACE": "down:0.02"})):
+        runner.start(title, ["bench_micro", *options, f"--benchmark_filter={choice}"], ["--cards", "1"], env=env)
+        benchmarks += json.loads(out.read_text())["benchmarks"]
+    return lambda: micro(report, benchmarks)
 
 
 # ---- zero copy over RDMA --------------------------------------------------------------------------------------------
@@ -101,10 +184,10 @@ def rdma_against_host(report, data):
     rows = []
     for sample in data["rows"]:
         ratio, size = Ratio(sample), sample["size_bytes"]
-        verdict = report.verdict(ratio.meets(bar), f"RDMA put of {size_text(size)} against host memory")
+        verdict = report.verdict(ratio.at_least(bar), f"RDMA put of {size_text(size)} against host memory")
         print(f"  {size_text(size):>8}  {ratio.median:>9.2f}  {ratio.low:.2f} to {ratio.high:.2f}    "
               f"{ratio.noise_low:.2f} to {ratio.noise_high:.2f}    {bar} {verdict}")
-        rows.append({"size_bytes": size, "bar": bar, **ratio.json()})
+        rows.append({"size_bytes": size, "bar": bar, **ratio.json("ratio")})
     report.add("rdma_put_gaudi_over_host_bandwidth", rows)
 
 
@@ -142,10 +225,21 @@ def has_ib(ucx):
     return not ucx or bool(list(Path(ucx).glob("lib*/ucx/libuct_ib.so*")))
 
 
+def draw(results):
+    """The picture, where it can be drawn."""
+    picture = RESULTS / "bench.png"
+    picture.unlink(missing_ok=True)
+    python = "/usr/bin/python3"  # the one that Debian's matplotlib is for
+    command = [python, str(ROOT / "bench" / "plot.py"), str(results), str(picture)]
+    code, log = step("draw the picture", command, "bench-plot", may_fail=True)
+    print(f"picture: {shown(picture)}" if code == 0 else f"{tail(log, 1)}\nno picture, see {shown(log)}")
+
+
 def bench(directory, ucx, quick):
     rounds = 5 if quick else 21
     report, runner = Report(), Runner(directory, ucx)
-    show = []
+    show = [measure_copies(report, runner, rounds), measure_descriptors(report, runner, rounds, quick),
+            measure_micro(report, runner, quick)]
     if has_ib(ucx):
         show.append(measure_rdma(report, runner, rounds))
     else:
@@ -157,3 +251,4 @@ def bench(directory, ucx, quick):
     print(f"\n{len(report.missed)} rows missed their bar" + "".join(f"\n  {what}" for what in report.missed)
           if report.missed else "\nevery row met its bar")
     print(f"results: {shown(path)}")
+    draw(path)

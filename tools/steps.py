@@ -85,3 +85,17 @@ def step(title, command, log_name, env=None, may_fail=False):
     if code != 0 and not may_fail:
         raise Stop(f"{tail(log, 40)}\n\n'{title}' failed; all of its output: {shown(log)}")
     return code, log
+
+
+def counted(title, total):
+    """Counts from 0 to total, showing on one line how far that is."""
+    live = sys.stdout.isatty()
+    start = time.monotonic()
+    print(f"  {title:<34}", end="", flush=True)
+    for i in range(total):
+        if live:
+            print(f"\r  {title:<34}{time.monotonic() - start:.0f} s  {i}/{total}\033[K", end="", flush=True)
+        yield i
+    if live:
+        print(f"\r  {title:<34}\033[K", end="")
+    print(seconds(time.monotonic() - start), flush=True)

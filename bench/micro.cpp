@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The steps that every message takes through the device layer, one by one, with Google Benchmark. It runs inside
+// `ucx_gaudi run`, on its software server: with SOFTGAUDI_PACE=null:8 what is left is our own time and softgaudi's
+// submission. Only poll_a_copy_on_its_way wants a slow link, for example SOFTGAUDI_PACE=down:0.02.
+#include "gaudi/cards.h"
+#include "gaudi/host_range.h"
+#include "gaudi/mover.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace gaudi;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+template <class T>
+T need(Result<T> result) {
+    if (!result)
+        throw std::runtime_error(result.error().text);
+    return std::move(*result);
+}
+
+Cards &cards() { return *need(Cards::get()); }
+Card &card() { return *cards().all().at(0); }
+
+// ---- detection ------------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kMappings = 10'000, kLowest = 0x1001001800000000, kLength = 768 * kMiB;
+
+const AddressMap &ten_thousand() {
+    static AddressMap *const map = [] {
+        auto *made = new AddressMap;
+        auto *regions = new std::deque<Region>(kMappings);
+        for (std::uint64_t i = 0; i < kMappings; ++i)
+            made->insert(kLowest + 2 * i * kLength, kLength, &(*regions)[i]);
+        return made;
+    }();
+    return *map;
+}
+
+/// Addresses all over the mappings and the gaps between them.
+std::vector<std::uint64_t> scattered(unsigned seed) {
+    std::vector<std::uint64_t> addresses(4096);
+    std::uint64_t state = seed + 1;
+    for (std::uint64_t &address : addresses) {
+        state = state * 6364136223846793005 + 1442695040888963407;
+        address = kLowest + (state >> 11) % (2 * kMappings * kLength);
+    }
+    return addresses;
+}
+
+void find_among_10000(benchmark::State &state) {
+    const AddressMap &map = ten_thousand();
+    const std::vector<std::uint64_t> addresses = scattered(static_cast<unsigned>(state.thread_index()));
+    std::size_t i = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(map.find(addresses[i++ % addresses.size()]));
+}
+BENCHMARK(find_among_10000)->Threads(1)->Threads(8);
+
+/// What UCX asks most often.
+void find_host_memory(benchmark::State &state) {
+    const AddressMap &map = ten_thousand();
+    const auto address = reinterpret_cast<std::uint64_t>(&state);
+    std::uint64_t i = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(map.find(address + i++ % 4096));
+}
+BENCHMARK(find_host_memory)->Threads(1)->Threads(8);
+
+// ---- allocation -----------------------------------------------------------------------------------------------------
+
+void allocate_and_free_1mib(benchmark::State &state) {
+    Arena &arena = card().arena();
+    const std::uint64_t first = need(arena.allocate({.length = kMiB})); // the block is there from now on
+    for (auto _ : state) {
+        const std::uint64_t address = need(arena.allocate({.length = kMiB}));
+        benchmark::DoNotOptimize(address);
+        arena.free(address);
+    }
+    arena.free(first);
+}
+BENCHMARK(allocate_and_free_1mib);
+
+// ---- posting and polling --------------------------------------------------------------------------------------------
+
+/// A mover with registered host memory and card memory.
+struct Copies {
+    explicit Copies(std::uint64_t size)
+        : bytes(size, 1), range(reinterpret_cast<std::uint64_t>(bytes.data()), size, cards().all().size()),
+          device(need(card().arena().allocate({.length = size}))), mover(cards()) {
+        post(0, 4096);
+        finish();
+    }
+    ~Copies() {
+        finish();
+        card().arena().free(device);
+    }
+    Copies(const Copies &) = delete;
+    Copies &operator=(const Copies &) = delete;
+
+    void post(std::uint64_t offset, std::uint64_t length) {
+        const auto done = [](void *, int error) {
+            if (error != 0)
+                throw std::runtime_error("a copy failed");
+        };
+        if (mover.post({device + offset, reinterpret_cast<std::uint64_t>(bytes.data()) + offset, length, &range, done,
+                        nullptr}) != Mover::Posted::started)
+            throw std::runtime_error(mover.problem());
+    }
+    void finish() {
+        while (mover.outstanding() != 0)
+            mover.progress();
+    }
+
+    std::vector<char> bytes;
+    HostRange range;
+    std::uint64_t device;
+    Mover mover;
+};
+
+/// 4 KiB each, so many at once, apart from each other. Per copy.
+void post_and_complete(benchmark::State &state) {
+    const auto count = static_cast<std::uint64_t>(state.range(0));
+    Copies copies(count * 8192);
+    for (auto _ : state) {
+        for (std::uint64_t i = 0; i < count; ++i)
+            copies.post(i * 8192, 4096);
+        copies.finish();
+    }
+    state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(post_and_complete)->Arg(1)->Arg(16)->Arg(1024);
+
+void poll_when_idle(benchmark::State &state) {
+    Copies copies(8192);
+    for (auto _ : state)
+        benchmark::DoNotOptimize(copies.mover.progress());
+}
+BENCHMARK(poll_when_idle);
+
+void poll_a_copy_on_its_way(benchmark::State &state) {
+    constexpr std::uint64_t kSize = 2 * kMiB; // long on a slow link
+    Copies copies(kSize);
+    std::uint64_t in_vain = 0;
+    for (auto _ : state) {
+        if (copies.mover.outstanding() == 0) {
+            state.PauseTiming();
+            copies.post(0, kSize);
+            state.ResumeTiming();
+        }
+        in_vain += copies.mover.progress() == 0 ? 1 : 0;
+    }
+    state.counters["in_vain"] = static_cast<double>(in_vain) / static_cast<double>(state.iterations());
+}
+BENCHMARK(poll_a_copy_on_its_way);
+
+} // namespace
+
+BENCHMARK_MAIN();
