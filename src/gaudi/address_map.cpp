@@ -10,28 +10,24 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 } // namespace
 
-AddressMap::AddressMap() : m_table(new Table{64, new Entry[64], nullptr}) {}
+AddressMap::Table::Table(std::uint32_t size, Table *before)
+    : capacity(size), begins(new std::atomic<std::uint64_t>[size]), entries(new Entry[size]), older(before) {}
 
-AddressMap::~AddressMap() {
-    for (Table *table = m_table.load(kRelaxed); table;) {
-        Table *older = table->older;
-        delete[] table->entries;
-        delete table;
-        table = older;
-    }
+void AddressMap::Table::copy(std::uint32_t to, const Table &from, std::uint32_t index) {
+    begins[to].store(from.begins[index].load(kRelaxed), std::memory_order_release);
+    entries[to].end.store(from.entries[index].end.load(kRelaxed), std::memory_order_release);
+    entries[to].region.store(from.entries[index].region.load(kRelaxed), std::memory_order_release);
 }
 
-void AddressMap::copy(Entry &to, const Entry &from) {
-    to.begin.store(from.begin.load(kRelaxed), std::memory_order_release);
-    to.end.store(from.end.load(kRelaxed), std::memory_order_release);
-    to.region.store(from.region.load(kRelaxed), std::memory_order_release);
-}
+AddressMap::AddressMap() : m_table(new Table(64, nullptr)) {}
+
+AddressMap::~AddressMap() { delete m_table.load(kRelaxed); }
 
 void AddressMap::grow() {
     Table *old = m_table.load(kRelaxed);
-    auto *larger = new Table{old->capacity * 2, new Entry[old->capacity * 2], old};
+    auto *larger = new Table(old->capacity * 2, old);
     for (std::uint32_t i = 0; i < m_count.load(kRelaxed); ++i)
-        copy(larger->entries[i], old->entries[i]);
+        larger->copy(i, *old, i);
     m_table.store(larger, std::memory_order_release); // sizes double, so the old ones together are no larger
 }
 
@@ -39,14 +35,14 @@ void AddressMap::insert(std::uint64_t begin, std::uint64_t length, Region *regio
     const std::lock_guard guard(m_writers);
     if (m_count.load(kRelaxed) == m_table.load(kRelaxed)->capacity)
         grow();
-    Entry *entries = m_table.load(kRelaxed)->entries;
+    Table &table = *m_table.load(kRelaxed);
     std::uint32_t at = m_count.load(kRelaxed);
     m_version.fetch_add(1, std::memory_order_acq_rel);
-    for (; at > 0 && entries[at - 1].begin.load(kRelaxed) > begin; --at)
-        copy(entries[at], entries[at - 1]);
-    entries[at].begin.store(begin, std::memory_order_release);
-    entries[at].end.store(begin + length, std::memory_order_release);
-    entries[at].region.store(region, std::memory_order_release);
+    for (; at > 0 && table.begins[at - 1].load(kRelaxed) > begin; --at)
+        table.copy(at, table, at - 1);
+    table.begins[at].store(begin, std::memory_order_release);
+    table.entries[at].end.store(begin + length, std::memory_order_release);
+    table.entries[at].region.store(region, std::memory_order_release);
     m_count.fetch_add(1, std::memory_order_release);
     m_lowest.store(std::min(m_lowest.load(kRelaxed), begin), kRelaxed);
     m_highest.store(std::max(m_highest.load(kRelaxed), begin + length), kRelaxed);
@@ -55,16 +51,16 @@ void AddressMap::insert(std::uint64_t begin, std::uint64_t length, Region *regio
 
 void AddressMap::remove(std::uint64_t begin) {
     const std::lock_guard guard(m_writers);
-    Entry *entries = m_table.load(kRelaxed)->entries;
+    Table &table = *m_table.load(kRelaxed);
     const std::uint32_t count = m_count.load(kRelaxed);
     std::uint32_t at = 0;
-    while (at < count && entries[at].begin.load(kRelaxed) != begin)
+    while (at < count && table.begins[at].load(kRelaxed) != begin)
         ++at;
     if (at == count)
         return;
     m_version.fetch_add(1, std::memory_order_acq_rel);
     for (; at + 1 < count; ++at)
-        copy(entries[at], entries[at + 1]);
+        table.copy(at, table, at + 1);
     m_count.store(count - 1, std::memory_order_release);
     m_version.fetch_add(1, std::memory_order_release);
 }
@@ -73,19 +69,19 @@ Region *AddressMap::search(std::uint64_t address) const {
     while (true) {
         const std::uint32_t version = m_version.load(std::memory_order_acquire);
         const Table *table = m_table.load(std::memory_order_acquire);
-        const Entry *entries = table->entries;
-        std::uint32_t low = 0;
-        std::uint32_t high = std::min(m_count.load(std::memory_order_acquire), table->capacity);
-        while (low < high) {
-            const std::uint32_t middle = (low + high) / 2;
-            if (entries[middle].begin.load(std::memory_order_acquire) <= address)
-                low = middle + 1;
-            else
-                high = middle;
+        const std::atomic<std::uint64_t> *begins = table->begins.get();
+        std::uint32_t at = 0;
+        // Without a branch that nobody could predict.
+        const std::uint32_t count = std::min(m_count.load(std::memory_order_acquire), table->capacity);
+        for (std::uint32_t left = count; left > 1;) {
+            const std::uint32_t half = left / 2;
+            at += begins[at + half].load(std::memory_order_acquire) <= address ? half : 0;
+            left -= half;
         }
         Region *found = nullptr;
-        if (low > 0 && address < entries[low - 1].end.load(std::memory_order_acquire))
-            found = entries[low - 1].region.load(std::memory_order_acquire);
+        if (count > 0 && begins[at].load(std::memory_order_acquire) <= address &&
+            address < table->entries[at].end.load(std::memory_order_acquire))
+            found = table->entries[at].region.load(std::memory_order_acquire);
         if ((version & 1) == 0 && m_version.load(kRelaxed) == version)
             return found;
     }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 namespace gaudi {
@@ -34,18 +35,22 @@ public:
 
 private:
     struct Entry {
-        std::atomic<std::uint64_t> begin, end;
+        std::atomic<std::uint64_t> end;
         std::atomic<Region *> region;
     };
     struct Table {
-        std::uint32_t capacity;
-        Entry *entries;
-        Table *older; // left to its readers
+        explicit Table(std::uint32_t size, Table *before);
+        void copy(std::uint32_t to, const Table &from, std::uint32_t index);
+
+        const std::uint32_t capacity;
+        // Searched by themselves: those of thousands of mappings fit into the nearest caches.
+        const std::unique_ptr<std::atomic<std::uint64_t>[]> begins;
+        const std::unique_ptr<Entry[]> entries;
+        const std::unique_ptr<Table> older; // left to its readers
     };
 
     Region *search(std::uint64_t address) const;
     void grow();
-    static void copy(Entry &to, const Entry &from);
 
     std::mutex m_writers;
     // Readers take a look and check that no writer was at work meanwhile; old tables are kept, so they read safely.

@@ -36,6 +36,11 @@ public:
         const std::uint64_t known = m_starts[card.index()].load(std::memory_order_acquire);
         return known > kRefused ? std::optional(known + (address - m_address)) : map_on(card, address);
     }
+    /// Whether a small copy is worth a mapping of it: when it is not the first one, or there is a mapping already. Who
+    /// copies from it once is better off without.
+    bool worth_mapping(const Card &card) {
+        return m_starts[card.index()].load(std::memory_order_relaxed) != 0 || m_small_copies++ != 0;
+    }
     /// Whether on() has no answer for this card for good.
     bool refused(const Card &card) const { return m_starts[card.index()].load(std::memory_order_acquire) == kRefused; }
     /// A copy begins that uses it; any thread may say that it has ended.
@@ -57,6 +62,7 @@ private:
     const std::uint64_t m_offset = 0;                 // in the dma-buf
     std::vector<std::atomic<std::uint64_t>> m_starts; // per card; 0 is not mapped yet, kRefused never will be
     std::atomic<std::uint32_t> m_copies{0};
+    std::atomic<std::uint32_t> m_small_copies{0};
     std::mutex m_mutex;
     struct Mapped {
         Card *card;

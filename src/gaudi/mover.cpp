@@ -168,7 +168,10 @@ Mover::Posted Mover::post_on_one_card(const Operation &operation, const Ends &en
         return operation.length < kStageBelow ? post_bounced(operation, ends, copier)
                                               : post_cached(operation, ends, copier);
     }
-    const auto mapped = range->on(up ? *ends.source.card : *ends.destination.card, host);
+    Card &card = up ? *ends.source.card : *ends.destination.card;
+    if (operation.length < kStageBelow && !range->is_dmabuf() && !range->worth_mapping(card))
+        return post_bounced(operation, ends, copier);
+    const auto mapped = range->on(card, host);
     if (!mapped)
         return Posted::unsupported;
     if (up)

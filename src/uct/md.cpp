@@ -76,8 +76,9 @@ std::uint64_t Md::limit() const {
 ucs_status_t Md::query(uct_md_attr_v2 *attr) {
     attr->max_alloc = UINT64_MAX;
     attr->max_reg = SIZE_MAX;
-    attr->flags =
-        UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_FIXED | UCT_MD_FLAG_REG_DMABUF;
+    // With a handle of the host side UCX keeps what is mapped, and copies need not look for it.
+    attr->flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY |
+                  UCT_MD_FLAG_FIXED | UCT_MD_FLAG_REG_DMABUF;
     attr->reg_mem_types = kHost | kGaudi;
     attr->reg_nonblock_mem_types = 0;
     attr->cache_mem_types = 0;

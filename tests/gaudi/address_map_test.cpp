@@ -72,6 +72,18 @@ TEST(AddressMap, what_was_removed_is_not_found_and_the_others_still_are) {
     EXPECT_EQ(map.find(kBase + 2 * kStride + 5), &regions[4]);
 }
 
+TEST(AddressMap, nothing_is_left_of_the_last_one) {
+    AddressMap map;
+    Region region;
+    for (unsigned i = 0; i < 2; ++i) {
+        map.insert(kBase, kLength, &region);
+        EXPECT_EQ(map.find(kBase), &region);
+        map.remove(kBase);
+        EXPECT_EQ(map.find(kBase), nullptr);
+        EXPECT_EQ(map.size(), 0u);
+    }
+}
+
 TEST(AddressMap, ten_thousand_addresses_between_ten_thousand_mappings_are_not_found) {
     constexpr std::uint64_t kCount = 10'000;
     AddressMap map;

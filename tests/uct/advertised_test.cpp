@@ -26,8 +26,8 @@ protected:
 TEST_F(Advertised, the_domain_does_all_of_it_on_all_cards) {
     const Domain domain;
     const uct_md_attr_t attr = domain.attributes();
-    const std::uint64_t flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_FIXED |
-                                UCT_MD_FLAG_REG_DMABUF;
+    const std::uint64_t flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY |
+                                UCT_MD_FLAG_FIXED | UCT_MD_FLAG_REG_DMABUF;
     EXPECT_EQ(attr.cap.flags & flags, flags);
     EXPECT_EQ(attr.cap.flags & (UCT_MD_FLAG_RKEY_PTR | UCT_MD_FLAG_INVALIDATE), 0u);
     EXPECT_EQ(attr.cap.alloc_mem_types, kGaudi);
@@ -136,8 +136,9 @@ TEST_F(Advertised, a_table_of_cards_that_is_wrong_is_said_once_and_leaves_none) 
     set("GAUDI_MAPPING_TABLE", R"([{"index": 0, "module_id": 3, "bus_id": "0000:ff:00.0"}])");
     EXPECT_EQ(Domain::find(), nullptr);
     EXPECT_EQ(Domain::find(), nullptr);
-    EXPECT_THAT(m_printed.complaints(), testing::ElementsAre(AllOf(HasSubstr("GAUDI_MAPPING_TABLE"), HasSubstr("index 0"),
-                                                                  HasSubstr("no card at 0000:ff:00.0"))));
+    EXPECT_THAT(m_printed.complaints(),
+                testing::ElementsAre(AllOf(HasSubstr("GAUDI_MAPPING_TABLE"), HasSubstr("index 0"),
+                                           HasSubstr("no card at 0000:ff:00.0"))));
 }
 
 TEST_F(Advertised, a_card_that_is_named_but_not_there_is_said) {

@@ -88,7 +88,7 @@ TEST(Exit, without_cleaning_up_waits_for_the_copies_and_frees_the_card) {
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    EXPECT_EQ(counted("down_bytes"), 64 * kMiB + 8 * 256 * kKiB) << "its own and the self-test's";
+    EXPECT_EQ(counted("down_bytes"), 64 * kMiB + 4 * (256 + 64) * kKiB) << "its own and the self-test's";
     const Domain domain;
     const Buffer buffer(domain, kMiB); // the card is free again
 }
