@@ -17,6 +17,9 @@ except ImportError:
 matplotlib.use("Agg")  # no screen is needed
 from matplotlib import pyplot  # pylint: disable=wrong-import-position
 
+matplotlib.rcParams["svg.fonttype"] = "none"
+matplotlib.rcParams["svg.hashsalt"] = "ucx-gaudi"
+
 
 def size_text(size, _position=None):
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -72,7 +75,8 @@ def draw(results, path):
     rate.legend(fontsize=8, loc="lower right")
     time.legend(fontsize=8, loc="upper left")
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    # As text and without the time, an SVG is small and the same for the same figures.
+    figure.savefig(path, dpi=110, metadata={"Date": None} if path.endswith(".svg") else None)
 
 
 def main():

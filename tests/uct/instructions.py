@@ -64,6 +64,10 @@ def main():
 
     ours, ucx = share("gaudi-core"), sum(share(word) for word in ("libucp", "libuct", "libucs"))
     print(f"instructions per posted and completed copy of 4 KiB ({way}): {ours:.0f} in our objects, {ucx:.0f} in UCX's")
+    print("by library:")
+    for name, cost in many.most_common(8):
+        print(f"  {cost / copies:7.1f}  {Path(name).name}")
+    print("our functions:")
     for (_, name), cost in sorted(((key, cost) for key, cost in functions.items() if "gaudi-core" in key[0]),
                                   key=lambda item: -item[1])[:15]:
         print(f"  {cost / copies:7.1f}  {name[:100]}")
