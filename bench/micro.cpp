@@ -96,6 +96,7 @@ struct Copies {
     explicit Copies(std::uint64_t size)
         : bytes(size, 1), range(reinterpret_cast<std::uint64_t>(bytes.data()), size, cards().all().size()),
           device(need(card().arena().allocate({.length = size}))), mover(cards()) {
+        post(0, 4096); // the second one maps it
         post(0, 4096);
         finish();
     }

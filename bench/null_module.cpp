@@ -45,7 +45,7 @@ struct Md : uct_md {
     ucs_status_t query(uct_md_attr_v2 *attr) {
         const std::uint64_t plain = memory_type_bit(UCS_MEMORY_TYPE_HOST), own = memory_type_bit(kType);
         attr->max_alloc = attr->max_reg = SIZE_MAX;
-        attr->flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG;
+        attr->flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH;
         attr->reg_mem_types = attr->access_mem_types = plain | own;
         attr->detect_mem_types = attr->alloc_mem_types = own;
         attr->reg_alignment = 1;

@@ -125,41 +125,65 @@ SOFTGAUDI_API int hlthunk_get_info(int fd, hl_info_args *args) {
     };
     const CardLock lock(card);
     switch (args->op) {
-    case HL_INFO_HW_IP_INFO: return give(raw_description(card));
+    case HL_INFO_HW_IP_INFO:
+        return give(raw_description(card));
     case HL_INFO_HW_EVENTS:
-    case HL_INFO_HW_EVENTS_AGGREGATE: return give(card.state().hw_events);
-    case HL_INFO_DRAM_USAGE: return give(dram_usage(card, call.control()));
+    case HL_INFO_HW_EVENTS_AGGREGATE:
+        return give(card.state().hw_events);
+    case HL_INFO_DRAM_USAGE:
+        return give(dram_usage(card, call.control()));
     case HL_INFO_HW_IDLE: {
         const hlthunk_engines_idle_info idle = engines_idle(card);
         struct {
             uint32_t is_idle, mask;
             uint64_t mask_ext[4];
-        } raw{idle.is_idle, static_cast<uint32_t>(idle.mask[0]), {idle.mask[0], idle.mask[1], idle.mask[2], idle.mask[3]}};
+        } raw{idle.is_idle,
+              static_cast<uint32_t>(idle.mask[0]),
+              {idle.mask[0], idle.mask[1], idle.mask[2], idle.mask[3]}};
         return give(raw);
     }
-    case HL_INFO_DEVICE_STATUS: return give(std::array<uint32_t, 2>{static_cast<uint32_t>(card.status()), 0});
-    case HL_INFO_DEVICE_UTILIZATION: return give(std::array<uint32_t, 2>{utilization_percent(card), 0});
-    case HL_INFO_CLK_RATE: return give(std::array<uint32_t, 2>{clock_mhz(card), kMaxClockMhz});
-    case HL_INFO_RESET_COUNT: return give(std::array<uint32_t, 2>{card.state().hard_resets, 0});
+    case HL_INFO_DEVICE_STATUS:
+        return give(std::array<uint32_t, 2>{static_cast<uint32_t>(card.status()), 0});
+    case HL_INFO_DEVICE_UTILIZATION:
+        return give(std::array<uint32_t, 2>{utilization_percent(card), 0});
+    case HL_INFO_CLK_RATE:
+        return give(std::array<uint32_t, 2>{clock_mhz(card), kMaxClockMhz});
+    case HL_INFO_RESET_COUNT:
+        return give(std::array<uint32_t, 2>{card.state().hard_resets, 0});
     case HL_INFO_TIME_SYNC: {
         const hlthunk_time_sync_info now = time_sync(card);
         return give(std::array<uint64_t, 3>{now.device_time, now.host_time, now.tsc_time});
     }
-    case HL_INFO_CS_COUNTERS: return give(card.context().cs_counters);
-    case HL_INFO_PCI_COUNTERS: return give(pci_counters(card));
-    case HL_INFO_SYNC_MANAGER: return args->dcore_id < 8 ? give(sync_manager(args->dcore_id)) : fail(EINVAL);
-    case HL_INFO_CLK_THROTTLE_REASON: return give(hlthunk_clk_throttle_info{});
-    case HL_INFO_PLL_FREQUENCY: return args->pll_index < kPlls ? give(pll_frequency(args->pll_index)) : fail(EINVAL);
-    case HL_INFO_TOTAL_ENERGY: return give(energy_mj(card));
-    case HL_INFO_POWER: return give(power_mw(card));
-    case HL_INFO_OPEN_STATS: return give(open_stats(card));
-    case HL_INFO_DEV_MEM_ALLOC_PAGE_SIZES: return give(card.model().page_sizes);
-    case kReplacedRows: return give(hlthunk_dram_replaced_rows_info{});
-    case kPendingRows: return give(uint32_t{0});
-    case kLastOpen: return give(card.state().records.open);
-    case kLastTimeout: return give(card.state().records.cs_timeout);
-    case kLastRazwi: return give(card.state().records.razwi);
-    case kLastUndefinedOpcode: return give(card.state().records.undefined_opcode);
+    case HL_INFO_CS_COUNTERS:
+        return give(card.context().cs_counters);
+    case HL_INFO_PCI_COUNTERS:
+        return give(pci_counters(card));
+    case HL_INFO_SYNC_MANAGER:
+        return args->dcore_id < 8 ? give(sync_manager(args->dcore_id)) : fail(EINVAL);
+    case HL_INFO_CLK_THROTTLE_REASON:
+        return give(hlthunk_clk_throttle_info{});
+    case HL_INFO_PLL_FREQUENCY:
+        return args->pll_index < kPlls ? give(pll_frequency(args->pll_index)) : fail(EINVAL);
+    case HL_INFO_TOTAL_ENERGY:
+        return give(energy_mj(card));
+    case HL_INFO_POWER:
+        return give(power_mw(card));
+    case HL_INFO_OPEN_STATS:
+        return give(open_stats(card));
+    case HL_INFO_DEV_MEM_ALLOC_PAGE_SIZES:
+        return give(card.model().page_sizes);
+    case kReplacedRows:
+        return give(hlthunk_dram_replaced_rows_info{});
+    case kPendingRows:
+        return give(uint32_t{0});
+    case kLastOpen:
+        return give(card.state().records.open);
+    case kLastTimeout:
+        return give(card.state().records.cs_timeout);
+    case kLastRazwi:
+        return give(card.state().records.razwi);
+    case kLastUndefinedOpcode:
+        return give(card.state().records.undefined_opcode);
     case kLastPageFault: {
         const Records &records = card.state().records;
         struct {
@@ -178,7 +202,8 @@ SOFTGAUDI_API int hlthunk_get_info(int fd, hl_info_args *args) {
         card.context().events = 0;
         return give(events);
     }
-    default: return fail(EINVAL);
+    default:
+        return fail(EINVAL);
     }
 }
 

@@ -13,7 +13,8 @@ using namespace softgaudi;
 namespace {
 
 /// Fills `*out` from the locked card.
-template <class Out, class Fill> int answer(const Call &call, Out *out, Fill fill) {
+template <class Out, class Fill>
+int answer(const Call &call, Out *out, Fill fill) {
     if (!out)
         return fail(EINVAL);
     if (!call)
@@ -113,8 +114,9 @@ SOFTGAUDI_API int hlthunk_get_hw_events_arr(int fd, bool aggregate, uint32_t siz
 }
 
 SOFTGAUDI_API int hlthunk_get_reset_count_info(int fd, hlthunk_reset_count_info *info) {
-    return answer(Call("get_reset_count_info", fd, Needs::anything), info,
-                  [](Card &card) { return hlthunk_reset_count_info{card.state().hard_resets, 0}; });
+    return answer(Call("get_reset_count_info", fd, Needs::anything), info, [](Card &card) {
+        return hlthunk_reset_count_info{card.state().hard_resets, 0};
+    });
 }
 
 SOFTGAUDI_API int hlthunk_get_time_sync_info(int fd, hlthunk_time_sync_info *info) {
@@ -205,14 +207,24 @@ SOFTGAUDI_API int hlthunk_get_event_record(int fd, hlthunk_event_record_id id, v
     const CardLock lock(call.card());
     const Records &records = call.card().state().records;
     switch (id) {
-    case HLTHUNK_OPEN_DEV: std::memcpy(record, &records.open, sizeof records.open); return 0;
-    case HLTHUNK_CS_TIMEOUT: std::memcpy(record, &records.cs_timeout, sizeof records.cs_timeout); return 0;
-    case HLTHUNK_RAZWI_EVENT: std::memcpy(record, &records.razwi, sizeof records.razwi); return 0;
+    case HLTHUNK_OPEN_DEV:
+        std::memcpy(record, &records.open, sizeof records.open);
+        return 0;
+    case HLTHUNK_CS_TIMEOUT:
+        std::memcpy(record, &records.cs_timeout, sizeof records.cs_timeout);
+        return 0;
+    case HLTHUNK_RAZWI_EVENT:
+        std::memcpy(record, &records.razwi, sizeof records.razwi);
+        return 0;
     case HLTHUNK_UNDEFINED_OPCODE:
         std::memcpy(record, &records.undefined_opcode, sizeof records.undefined_opcode);
         return 0;
-    case HLTHUNK_HW_ERR_OPCODE: std::memset(record, 0, sizeof(hlthunk_event_record_critical_hw_err)); return 0;
-    case HLTHUNK_FW_ERR_OPCODE: std::memset(record, 0, sizeof(hlthunk_event_record_critical_fw_err)); return 0;
+    case HLTHUNK_HW_ERR_OPCODE:
+        std::memset(record, 0, sizeof(hlthunk_event_record_critical_hw_err));
+        return 0;
+    case HLTHUNK_FW_ERR_OPCODE:
+        std::memset(record, 0, sizeof(hlthunk_event_record_critical_fw_err));
+        return 0;
     }
     return fail(EINVAL);
 }

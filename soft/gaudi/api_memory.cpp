@@ -15,9 +15,7 @@ uint64_t none(int error) {
     return 0;
 }
 
-void pay_for_map(Card &card) {
-    card.clock().host_pause(card.config().pace.map_ns);
-}
+void pay_for_map(Card &card) { card.clock().host_pause(card.config().pace.map_ns); }
 
 uint64_t map_host(const Call &call, void *host, uint64_t hint, uint64_t size, uint32_t flags) {
     if (!call)
@@ -30,8 +28,7 @@ uint64_t map_host(const Call &call, void *host, uint64_t hint, uint64_t size, ui
     uint64_t address = 0;
     {
         const CardLock lock(call.card());
-        if (const int error =
-                call.card().map_host(pointer, size, hint, (flags & HL_MEM_FORCE_HINT) != 0, address))
+        if (const int error = call.card().map_host(pointer, size, hint, (flags & HL_MEM_FORCE_HINT) != 0, address))
             return none(error);
     }
     pay_for_map(call.card());

@@ -21,7 +21,8 @@ bool matches(hlthunk_device_name name, const Model &model) {
 }
 
 /// Tries all cards; the library's other convention: -1 with the last errno.
-template <class Open> int open_first(hlthunk_device_name name, Open open) {
+template <class Open>
+int open_first(hlthunk_device_name name, Open open) {
     Server *server = Server::get();
     int error = ENOENT;
     for (unsigned i = 0; server && i < server->cards(); ++i) {

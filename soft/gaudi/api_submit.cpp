@@ -218,9 +218,9 @@ SOFTGAUDI_API int hlthunk_wait_for_interrupt_with_timestamp(int fd, void *addr, 
                           interrupt_id, timeout_us, status, timestamp);
 }
 
-SOFTGAUDI_API int hlthunk_wait_for_interrupt_by_handle(int fd, uint64_t cq_counters_handle,
-                                                       uint64_t cq_counters_offset, uint64_t target_value,
-                                                       uint32_t interrupt_id, uint64_t timeout_us, uint32_t *status) {
+SOFTGAUDI_API int hlthunk_wait_for_interrupt_by_handle(int fd, uint64_t cq_counters_handle, uint64_t cq_counters_offset,
+                                                       uint64_t target_value, uint32_t interrupt_id,
+                                                       uint64_t timeout_us, uint32_t *status) {
     return wait_interrupt_by_handle(Call("wait_for_interrupt_by_handle", fd, Needs::compute), cq_counters_handle,
                                     cq_counters_offset, target_value, interrupt_id, timeout_us, status, nullptr);
 }

@@ -8,9 +8,7 @@ using namespace softgaudi;
 namespace {
 
 /// What the driver of these generations refuses.
-int refused(const Call &call, int error) {
-    return fail(call ? error : call.error());
-}
+int refused(const Call &call, int error) { return fail(call ? error : call.error()); }
 
 int unmodelled(Function function, const Call &call, int error) {
     return call ? not_modelled(function, error) : fail(call.error());
@@ -42,8 +40,7 @@ SOFTGAUDI_API int hlthunk_wait_for_multi_cs_with_timestamp(int fd, hlthunk_wait_
 SOFTGAUDI_API int hlthunk_wait_for_collective_signal(int fd, hlthunk_wait_in *, hlthunk_wait_out *) {
     return refused(Call("wait_for_collective_signal", fd, Needs::compute), EINVAL);
 }
-SOFTGAUDI_API int hlthunk_wait_for_collective_signal_timeout(int fd, hlthunk_wait_in *, hlthunk_wait_out *,
-                                                             uint32_t) {
+SOFTGAUDI_API int hlthunk_wait_for_collective_signal_timeout(int fd, hlthunk_wait_in *, hlthunk_wait_out *, uint32_t) {
     return refused(Call("wait_for_collective_signal_timeout", fd, Needs::compute), EINVAL);
 }
 
@@ -119,9 +116,7 @@ SOFTGAUDI_API int hlthunk_profiler_get_trace(int fd, void *, uint64_t *, uint64_
     const Call call("profiler_get_trace", fd, Needs::anything);
     return -1;
 }
-SOFTGAUDI_API void hlthunk_profiler_destroy() {
-    const Call call("profiler_destroy");
-}
+SOFTGAUDI_API void hlthunk_profiler_destroy() { const Call call("profiler_destroy"); }
 
 // Withdrawn by the vendor: they refuse in every library.
 SOFTGAUDI_API int hlthunk_deprecated_func1(int fd, uint64_t, uint64_t, uint32_t *, uint64_t *) {

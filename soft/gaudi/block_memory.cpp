@@ -59,7 +59,7 @@ bool write_file(int fd, const void *data, size_t size, uint64_t offset) {
 }
 
 BlockMemory::BlockMemory(File file) : m_file(std::move(file)) {
-    struct stat info{};
+    struct stat info {};
     if (fstat(m_file.get(), &info) != 0 || info.st_size <= 0)
         return;
     m_size = static_cast<uint64_t>(info.st_size);
@@ -94,7 +94,8 @@ bool BlockMemory::present(uint64_t chunk, bool make) {
     return true;
 }
 
-template <class Access> bool BlockMemory::each_chunk(uint64_t offset, uint64_t size, Access access) {
+template <class Access>
+bool BlockMemory::each_chunk(uint64_t offset, uint64_t size, Access access) {
     while (size > 0) {
         const uint64_t chunk = offset / kChunk;
         const uint64_t piece = std::min(size, (chunk + 1) * kChunk - offset);

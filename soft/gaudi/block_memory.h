@@ -32,7 +32,8 @@ private:
     bool present(uint64_t chunk, bool make);
     bool punch(uint64_t offset, uint64_t size);
     /// Calls `access(chunk, offset, size)` for the parts of a range that lie in different chunks.
-    template <class Access> bool each_chunk(uint64_t offset, uint64_t size, Access access);
+    template <class Access>
+    bool each_chunk(uint64_t offset, uint64_t size, Access access);
 
     File m_file;
     uint64_t m_size = 0;

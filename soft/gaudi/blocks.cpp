@@ -86,8 +86,8 @@ bool Blocks::look(bool remove_free) const {
             }
             if (remove_free)
                 unlink(name.c_str());
-        } else if (remove_free && (std::strncmp(entry->d_name, "view-", 5) == 0 ||
-                                   std::strncmp(entry->d_name, "dmabuf-", 7) == 0)) {
+        } else if (remove_free &&
+                   (std::strncmp(entry->d_name, "view-", 5) == 0 || std::strncmp(entry->d_name, "dmabuf-", 7) == 0)) {
             unlink(name.c_str());
         }
     }
@@ -99,8 +99,7 @@ int Blocks::export_block(uint64_t context, uint32_t handle, uint32_t mapping, ui
     // The name through which a file was opened travels with the descriptor, to other processes too, and it is the only
     // thing that can: it tells an importer which part of the block this export stands for.
     static std::atomic<uint32_t> count{0};
-    const std::string name =
-        fmt::format("{}/dmabuf-{}-{}-{}.{}", m_dir, offset, size, getpid(), count.fetch_add(1));
+    const std::string name = fmt::format("{}/dmabuf-{}-{}-{}.{}", m_dir, offset, size, getpid(), count.fetch_add(1));
     if (link(path(context, handle).c_str(), name.c_str()) != 0)
         return -errno;
     File file(open(name.c_str(), O_RDWR | O_CLOEXEC));

@@ -18,9 +18,7 @@ constexpr uint64_t kSpacing = 16 * kMiB;
 constexpr uint32_t kRotation = 64; // so many more are made before the place of a destroyed one is used again
 constexpr uint32_t kMaxTimestampElements = 1u << 20;
 
-uint64_t handle_of(size_t slot) {
-    return kBufferType | (slot + 1) * kSpacing;
-}
+uint64_t handle_of(size_t slot) { return kBufferType | (slot + 1) * kSpacing; }
 
 } // namespace
 

@@ -14,7 +14,8 @@ namespace softgaudi {
 /// Index of a function, checked when this library is compiled.
 struct Function {
     size_t index;
-    template <size_t N> consteval Function(const char (&name)[N]) : index(function_index(name)) {
+    template <size_t N>
+    consteval Function(const char (&name)[N]) : index(function_index(name)) {
         if (index == kFunctions.size())
             throw "no such function";
     }

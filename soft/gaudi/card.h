@@ -150,7 +150,7 @@ public:
     void wake_everyone();
 
     // ---- interrupts (interrupts.cpp)
-    void fire_interrupt(uint32_t interrupt);                  // needs the lock
+    void fire_interrupt(uint32_t interrupt); // needs the lock
     int wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint64_t target, uint32_t interrupt,
                        uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
     int register_timestamp(uint32_t interrupt, uint64_t counter, uint64_t target, uint64_t record);

@@ -53,9 +53,9 @@ private:
     const Job &m_job;
     SyncUnit m_sync;
     const Queue m_queue;
-    uint64_t m_time;                 // until when this stream's transfers occupy the links
+    uint64_t m_time; // until when this stream's transfers occupy the links
     uint64_t m_packets = 0;
-    std::optional<Transfer> m_last;  // the packet before, when it was a copy that can be repeated for free
+    std::optional<Transfer> m_last; // the packet before, when it was a copy that can be repeated for free
     std::vector<unsigned char> m_buffer;
 };
 

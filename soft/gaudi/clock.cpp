@@ -16,9 +16,9 @@ namespace {
 
 // A host that polls a word in memory makes no calls; after this long without one it is taken to be waiting. Its own
 // time counts, not that of a busy machine, unless it sleeps between two looks.
-constexpr uint64_t kQuietCpuNs = 2'000'000;
+constexpr uint64_t kQuietCpuNs = 5'000'000;
 constexpr uint64_t kQuietNs = 250'000'000;
-constexpr uint64_t kLookNs = 500'000; // between two looks at whether that is so
+constexpr uint64_t kLookNs = 1'000'000; // between two looks at whether that is so
 
 uint64_t cpu_ns() {
     timespec used{};

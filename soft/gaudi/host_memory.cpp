@@ -103,7 +103,8 @@ bool can_pin(uint64_t address, uint64_t size) {
 #if defined(__clang__)
 #define SOFTGAUDI_DEVICE_ACCESS __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 #else
-#define SOFTGAUDI_DEVICE_ACCESS __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined, noinline))
+#define SOFTGAUDI_DEVICE_ACCESS                                                                                        \
+    __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined, noinline))
 #endif
 
 SOFTGAUDI_DEVICE_ACCESS static void raw_copy(unsigned char *to, const unsigned char *from, size_t size) {

@@ -109,16 +109,10 @@ uint64_t energy_mj(Card &card) {
     return monotonic_ns() / 1'000'000 * 100 + moved / kMiB; // 100 W at rest, and a little for every byte
 }
 
-uint64_t power_mw(Card &card) {
-    return card.in_use() && !card.idle() ? 350'000 : 100'000;
-}
+uint64_t power_mw(Card &card) { return card.in_use() && !card.idle() ? 350'000 : 100'000; }
 
-uint32_t clock_mhz(Card &card) {
-    return card.in_use() && !card.idle() ? kMaxClockMhz : 800;
-}
+uint32_t clock_mhz(Card &card) { return card.in_use() && !card.idle() ? kMaxClockMhz : 800; }
 
-uint32_t utilization_percent(Card &card) {
-    return card.in_use() && !card.idle() ? 100 : 0;
-}
+uint32_t utilization_percent(Card &card) { return card.in_use() && !card.idle() ? 100 : 0; }
 
 } // namespace softgaudi

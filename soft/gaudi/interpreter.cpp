@@ -14,9 +14,7 @@ namespace {
 
 constexpr unsigned kMaxDepth = 64; // command buffers that call one another
 
-Trap undefined(uint64_t at) {
-    return {Trap::Kind::undefined_opcode, at, false};
-}
+Trap undefined(uint64_t at) { return {Trap::Kind::undefined_opcode, at, false}; }
 
 } // namespace
 
@@ -81,8 +79,8 @@ MaybeTrap Interpreter::run_buffer(uint64_t address, uint64_t size, bool lower, u
             return trap;
         m_bus.count_packet();
 
-        const bool runs = !packet::has_predicate(head.opcode()) ||
-                          (m_processors.at(lower).predicates >> head.predicate() & 1) != 0;
+        const bool runs =
+            !packet::has_predicate(head.opcode()) || (m_processors.at(lower).predicates >> head.predicate() & 1) != 0;
         if (head.opcode() == Opcode::wreg_bulk) {
             const uint32_t count = bits(head.word, 0, 16);
             if (window.left() < uint64_t{count} * sizeof(uint64_t))

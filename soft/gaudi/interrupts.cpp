@@ -15,8 +15,8 @@ constexpr uint32_t kAnyInterrupt = 0xFFF;
 
 bool valid_interrupt(const Model &model, uint32_t interrupt) {
     return interrupt == kAnyInterrupt ||
-           (interrupt >= model.first_interrupt &&
-            interrupt < uint32_t{model.first_interrupt} + model.user_interrupts && interrupt < kInterrupts);
+           (interrupt >= model.first_interrupt && interrupt < uint32_t{model.first_interrupt} + model.user_interrupts &&
+            interrupt < kInterrupts);
 }
 
 } // namespace

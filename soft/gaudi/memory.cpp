@@ -11,9 +11,7 @@
 namespace softgaudi {
 namespace {
 
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 Allocation *find_allocation(Context &context, uint64_t handle) {
     if (handle == 0 || handle > UINT32_MAX)
@@ -23,9 +21,7 @@ Allocation *find_allocation(Context &context, uint64_t handle) {
     return found == context.allocations.end() ? nullptr : &*found;
 }
 
-std::span<Mapping> live(Context &context) {
-    return std::span(context.mappings).first(context.mapping_count);
-}
+std::span<Mapping> live(Context &context) { return std::span(context.mappings).first(context.mapping_count); }
 
 } // namespace
 
@@ -171,8 +167,8 @@ int Card::map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, u
     if (force && hint != 0 && mapping.shift != 0)
         return -EINVAL;
     // A hint into the other range decides too: the program knows which pages it gave.
-    const bool huge = mapping.source % kHugePage == 0 && mapping.size % kHugePage == 0 &&
-                      !model().host.contains(hint, mapping.size);
+    const bool huge =
+        mapping.source % kHugePage == 0 && mapping.size % kHugePage == 0 && !model().host.contains(hint, mapping.size);
     if (huge)
         return map(mapping, model().host_huge, model().host_huge_fw, kHugePage, hint, force, address);
     // Memory that starts a huge page gets an address that does, whatever its pages are.

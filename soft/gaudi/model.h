@@ -42,21 +42,21 @@ struct Model {
     uint64_t dram_bytes;    // as built in
     uint64_t dram_reserved; // kept by firmware and driver
     uint64_t dram_page;
-    uint64_t page_sizes;    // bit mask of sizes a user may choose, 0 where none
-    Range dram;             // virtual addresses handed to users
-    Range dram_fw;          // inside it: only by hint
+    uint64_t page_sizes; // bit mask of sizes a user may choose, 0 where none
+    Range dram;          // virtual addresses handed to users
+    Range dram_fw;       // inside it: only by hint
     uint64_t sram_base;
     uint64_t sram_bytes;
     uint64_t cfg_base;
     uint64_t cfg_bytes;
 
-    Range host;             // host mappings in 4 KiB pages
-    Range host_fw;          // inside it: only by hint
-    Range host_huge;        // host mappings in 2 MiB pages
+    Range host;      // host mappings in 4 KiB pages
+    Range host_fw;   // inside it: only by hint
+    Range host_huge; // host mappings in 2 MiB pages
     Range host_huge_fw;
-    Range cb_pool;          // mapped command buffers
+    Range cb_pool; // mapped command buffers
 
-    bool user_queues;       // command submission open to users
+    bool user_queues; // command submission open to users
     uint16_t first_interrupt;
     uint16_t user_interrupts;
 
@@ -81,9 +81,9 @@ enum class Engine : uint8_t { none, pdma, edma, mme, tpc, nic, rotator };
 
 struct Queue {
     Engine engine = Engine::none;
-    uint32_t unit = 0;      // which of its kind
+    uint32_t unit = 0; // which of its kind
     uint32_t stream = 0;
-    uint64_t qman = 0;      // offset of its queue manager's registers from cfg_base
+    uint64_t qman = 0; // offset of its queue manager's registers from cfg_base
 };
 
 /// Describes queue `id`; engine none for ids that no user may use.

@@ -23,9 +23,7 @@ enum class Opcode : uint32_t {
     load_and_exe = 0x0F,
 };
 
-constexpr uint32_t bits(uint32_t word, unsigned low, unsigned count) {
-    return (word >> low) & ((1u << count) - 1);
-}
+constexpr uint32_t bits(uint32_t word, unsigned low, unsigned count) { return (word >> low) & ((1u << count) - 1); }
 
 struct Head {
     uint32_t word;

@@ -10,7 +10,8 @@ namespace softgaudi {
 namespace {
 
 /// Waits until `ready` or until the job is no longer wanted; false in that case. The lock is held around `ready`.
-template <class Ready> bool park_until(Card &card, CardLock &lock, const Job &job, Ready ready) {
+template <class Ready>
+bool park_until(Card &card, CardLock &lock, const Job &job, Ready ready) {
     while (card.running(job)) {
         if (ready())
             return true;

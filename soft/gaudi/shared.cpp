@@ -64,8 +64,6 @@ bool RobustMutex::lock() {
     return true;
 }
 
-void RobustMutex::unlock() {
-    pthread_mutex_unlock(&m_mutex);
-}
+void RobustMutex::unlock() { pthread_mutex_unlock(&m_mutex); }
 
 } // namespace softgaudi

@@ -17,9 +17,9 @@ namespace softgaudi {
 
 inline constexpr uint32_t kMaxPages = 4096;
 inline constexpr uint32_t kMaxMappings = 65536;
-inline constexpr uint32_t kMaxBuffers = 4096;  // command and timestamp buffers
+inline constexpr uint32_t kMaxBuffers = 4096; // command and timestamp buffers
 inline constexpr uint32_t kMaxTimestamps = 4096;
-inline constexpr uint64_t kWindow = 64;        // submissions in flight, by sequence number
+inline constexpr uint64_t kWindow = 64; // submissions in flight, by sequence number
 inline constexpr uint32_t kSyncManagers = 4;
 inline constexpr uint32_t kSyncObjects = 8192;
 inline constexpr uint32_t kMonitors = 2048;
@@ -32,9 +32,9 @@ inline constexpr uint32_t kOutcomes = 256;            // finished submissions wh
 inline constexpr uint32_t kInterrupts = 512;
 
 struct Allocation {
-    uint32_t handle;  // 0 is a free entry
+    uint32_t handle; // 0 is a free entry
     uint32_t mappings;
-    uint64_t size;    // rounded up to pages
+    uint64_t size; // rounded up to pages
     uint64_t page;
 };
 
@@ -54,7 +54,7 @@ struct Mapping {
 
 struct Buffer {
     bool used;
-    bool timestamps;  // else a command buffer
+    bool timestamps; // else a command buffer
     uint32_t size;
     uint64_t address; // device address of a mapped one, else 0
 };
@@ -65,14 +65,14 @@ enum class SlotStatus : uint32_t { free, running, done, timed_out, aborted };
 struct Slot {
     std::atomic<uint64_t> seq;
     std::atomic<SlotStatus> status;
-    uint32_t remaining;    // chunks that still run
-    bool hung;             // a fault holds it until its timeout
+    uint32_t remaining; // chunks that still run
+    bool hung;          // a fault holds it until its timeout
     bool skip_reset;
     bool wants_timestamp;
-    bool signal;           // a signal submission, which others may wait for
+    bool signal; // a signal submission, which others may wait for
     uint64_t timeout_ns;
-    uint64_t timed_from;   // when it became the oldest, 0 before
-    uint64_t timestamp;    // when it completed, monotonic
+    uint64_t timed_from; // when it became the oldest, 0 before
+    uint64_t timestamp;  // when it completed, monotonic
     Event changed;
 };
 
@@ -102,9 +102,9 @@ struct SyncManager {
 struct TimestampRequest {
     bool used;
     uint32_t interrupt;
-    uint64_t counter;  // offset in the card's file
+    uint64_t counter; // offset in the card's file
     uint64_t target;
-    uint64_t record;   // offset in the card's file
+    uint64_t record; // offset in the card's file
 };
 
 /// Until when each resource of the card is busy, in nanoseconds of the model's clock.
@@ -116,7 +116,7 @@ struct Links {
 struct Context {
     std::atomic<uint64_t> id;
     int32_t opener;
-    bool dead;             // the card was reset under it
+    bool dead; // the card was reset under it
     bool debug_mode;
     bool error_recorded;   // the first error of a context is kept, later ones are its consequences
     bool timeout_recorded; // so is its first timeout, which need not end it
@@ -129,9 +129,9 @@ struct Context {
     std::array<uint32_t, kMaxPages> page_owner; // handle, 0 is free
     std::array<Mapping, kMaxMappings> mappings;
     std::array<Buffer, kMaxBuffers> buffers;
-    uint32_t next_buffer;  // where to look for a free one
+    uint32_t next_buffer; // where to look for a free one
 
-    uint64_t next_seq;     // the next submission gets this number
+    uint64_t next_seq; // the next submission gets this number
     std::array<Slot, kWindow> slots;
     std::array<uint64_t, kQueues> queue_ticket;  // next to be handed out
     std::array<uint64_t, kQueues> queue_serving; // the job that may run
@@ -139,17 +139,17 @@ struct Context {
     std::array<std::array<std::array<uint32_t, kFences>, kProcessors>, kQueueManagers> fences;
     std::array<Outcome, kOutcomes> outcomes;
     uint32_t next_outcome;
-    uint32_t signals;      // sent so far
-    Event parked;          // wakes streams that wait for a fence, a turn or a timeout
+    uint32_t signals; // sent so far
+    Event parked;     // wakes streams that wait for a fence, a turn or a timeout
 
     std::array<SyncManager, kSyncManagers> sync;
     std::array<TimestampRequest, kMaxTimestamps> timestamps;
     std::array<Event, kInterrupts> interrupts;
     Event any_interrupt;
 
-    uint64_t events;       // mask that notifier_recv reads and clears
-    int32_t notifier_pid;  // who registered, 0 is nobody
-    int32_t notifier_fd;   // that process's private copy of the eventfd
+    uint64_t events;      // mask that notifier_recv reads and clears
+    int32_t notifier_pid; // who registered, 0 is nobody
+    int32_t notifier_fd;  // that process's private copy of the eventfd
 
     Links links;
     hl_info_cs_counters cs_counters;

@@ -26,9 +26,7 @@ File &File::operator=(File &&other) noexcept {
     return *this;
 }
 
-int File::release() {
-    return std::exchange(m_fd, -1);
-}
+int File::release() { return std::exchange(m_fd, -1); }
 
 void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
     const File file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -39,7 +37,7 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
         if (errno != EINTR)
             return nullptr;
     }
-    struct stat info{};
+    struct stat info {};
     if (fstat(file.get(), &info) != 0)
         return nullptr;
     const bool fresh = static_cast<size_t>(info.st_size) != size;
@@ -56,7 +54,7 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
 }
 
 std::optional<FileId> file_id(int fd) {
-    struct stat info{};
+    struct stat info {};
     if (fstat(fd, &info) != 0)
         return {};
     return FileId{info.st_dev, info.st_ino};
@@ -65,7 +63,7 @@ std::optional<FileId> file_id(int fd) {
 namespace {
 
 struct flock region(short type, uint64_t position, uint64_t length) {
-    struct flock lock{};
+    struct flock lock {};
     lock.l_type = type;
     lock.l_whence = SEEK_SET;
     lock.l_start = static_cast<off_t>(position);
@@ -73,9 +71,7 @@ struct flock region(short type, uint64_t position, uint64_t length) {
     return lock;
 }
 
-bool conflicts(int fd, struct flock lock) {
-    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}
+bool conflicts(int fd, struct flock lock) { return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK; }
 
 } // namespace
 
@@ -89,16 +85,10 @@ bool lock_byte(int fd, uint64_t position) {
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-bool byte_locked(int fd, uint64_t position) {
-    return conflicts(fd, region(F_WRLCK, position, 1));
-}
+bool byte_locked(int fd, uint64_t position) { return conflicts(fd, region(F_WRLCK, position, 1)); }
 
-bool any_locked(int fd) {
-    return conflicts(fd, region(F_WRLCK, 0, 0));
-}
+bool any_locked(int fd) { return conflicts(fd, region(F_WRLCK, 0, 0)); }
 
-File reopen(int fd) {
-    return File(open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC));
-}
+File reopen(int fd) { return File(open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC)); }
 
 } // namespace softgaudi

@@ -37,13 +37,9 @@ void set_long_value(SyncManager &sync, uint32_t first, uint64_t value) {
         sync.objects[first + i] = static_cast<uint32_t>(value >> (15 * i)) & kObjectMax;
 }
 
-bool is_long(const Monitor &monitor) {
-    return bits(monitor.config, 0, 1) != 0;
-}
+bool is_long(const Monitor &monitor) { return bits(monitor.config, 0, 1) != 0; }
 
-uint32_t group_of(const Monitor &monitor) {
-    return bits(monitor.config, 16, 4) << 8 | bits(monitor.arm, 0, 8);
-}
+uint32_t group_of(const Monitor &monitor) { return bits(monitor.config, 16, 4) << 8 | bits(monitor.arm, 0, 8); }
 
 } // namespace
 
@@ -164,15 +160,32 @@ bool SyncUnit::store_sync_manager(uint32_t index, uint64_t offset, uint32_t valu
     else if (offset - kQueueRegisters < 9 * kQueueRegisterStep) {
         CompletionQueue &queue = sync.queues.at((offset - kQueueRegisters) % kQueueRegisterStep / 4);
         switch ((offset - kQueueRegisters) / kQueueRegisterStep) {
-        case 0: queue.base_low = value; break;
-        case 1: queue.base_high = value; break;
-        case 2: queue.size_log2 = value; break;
-        case 3: queue.producer = value; break;
-        case 5: queue.message_low = value; break;
-        case 6: queue.message_high = value; break;
-        case 7: queue.message_data = value; break;
-        case 8: queue.increment = value; break;
-        default: return false;
+        case 0:
+            queue.base_low = value;
+            break;
+        case 1:
+            queue.base_high = value;
+            break;
+        case 2:
+            queue.size_log2 = value;
+            break;
+        case 3:
+            queue.producer = value;
+            break;
+        case 5:
+            queue.message_low = value;
+            break;
+        case 6:
+            queue.message_high = value;
+            break;
+        case 7:
+            queue.message_data = value;
+            break;
+        case 8:
+            queue.increment = value;
+            break;
+        default:
+            return false;
         }
     } else {
         return false;

@@ -49,7 +49,9 @@ Peers::Import Peers::import(const MrEntry &region, uint32_t key) {
     if (!m_entries.empty() && m_entries.front().key() == key)
         return m_entries.front().import();
     // What was deregistered meanwhile must not be kept.
-    m_entries.remove_if([&](const Entry &entry) { return m_fabric.state().mrs.find(entry.key()) == nullptr; });
+    m_entries.remove_if([&](const Entry &entry) { // but for the last one: a copy may be at it
+        return &entry != &m_entries.front() && m_fabric.state().mrs.find(entry.key()) == nullptr;
+    });
     const auto known =
         std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.key() == key; });
     if (known != m_entries.end()) {
@@ -59,6 +61,8 @@ Peers::Import Peers::import(const MrEntry &region, uint32_t key) {
     const int32_t pid = m_fabric.state().processes.entries[region.process].pid.load();
     // A description of our own where that works: it does not prolong the export. A kernel's dma-buf is only shared.
     File file(open(fmt::format("/proc/{}/fd/{}", pid, region.fd).c_str(), O_RDWR | O_CLOEXEC));
+    if (!file && region.process == m_fabric.self())
+        file = File(fcntl(region.fd, F_DUPFD_CLOEXEC, 0));
     if (!file) {
         const File process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
         file = File(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), region.fd, 0)));

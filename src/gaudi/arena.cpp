@@ -62,10 +62,10 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     for (const Lingering &leftover : m_lingering)
         held += leftover.size;
     if (size > limit || held > limit - size)
-        return tl::unexpected(thunk::make_error(
-            ENOMEM, "allocate", "",
-            fmt::format("card {} may hold {} MiB (UCX_GAUDI_COPY_MAX_MEMORY) and holds {} MiB", m_card.bus_id(),
-                        limit >> 20, held >> 20)));
+        return tl::unexpected(
+            thunk::make_error(ENOMEM, "allocate", "",
+                              fmt::format("card {} may hold {} MiB (UCX_GAUDI_COPY_MAX_MEMORY) and holds {} MiB",
+                                          m_card.bus_id(), limit >> 20, held >> 20)));
     auto device = m_card.open();
     if (!device)
         return tl::unexpected(device.error());

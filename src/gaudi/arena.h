@@ -19,9 +19,9 @@ public:
 
     struct Request {
         std::uint64_t length = 0;
-        std::uint64_t alignment = 0;        // 0 or 1 is none
-        std::uint64_t fixed = 0;            // exactly there, or nowhere
-        std::uint64_t limit = UINT64_MAX;   // bytes of driver blocks that this card may hold
+        std::uint64_t alignment = 0;      // 0 or 1 is none
+        std::uint64_t fixed = 0;          // exactly there, or nowhere
+        std::uint64_t limit = UINT64_MAX; // bytes of driver blocks that this card may hold
     };
     /// The address. Steady use costs no driver call: the last empty block is kept.
     Result<std::uint64_t> allocate(const Request &request);

@@ -15,9 +15,7 @@ namespace {
 
 constexpr int kMinors = 256;
 
-Error error(int code, std::string sentence) {
-    return {code, "discover", std::move(sentence)};
-}
+Error error(int code, std::string sentence) { return {code, "discover", std::move(sentence)}; }
 
 struct Seen {
     std::string bus_id;
@@ -83,8 +81,8 @@ Result<void> Cards::discover() {
             return tl::unexpected(error(EINVAL, entries.error()));
         std::vector<Seen> chosen;
         for (const MappingEntry &entry : *entries) {
-            const auto card = std::find_if(seen.begin(), seen.end(),
-                                           [&](const Seen &known) { return known.bus_id == entry.bus_id; });
+            const auto card =
+                std::find_if(seen.begin(), seen.end(), [&](const Seen &known) { return known.bus_id == entry.bus_id; });
             if (card == seen.end())
                 return tl::unexpected(error(ENODEV, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no "
                                                                 "card at {}",
@@ -133,8 +131,9 @@ Result<Card *> Cards::named(const std::string &name) const {
             if ((module ? card->module_id() : card->index()) == number)
                 return card.get();
     }
-    return tl::unexpected(error(ENODEV, fmt::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)",
-                                                    name, m_cards.empty() ? 0 : m_cards.size() - 1)));
+    return tl::unexpected(
+        error(ENODEV, fmt::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)", name,
+                                  m_cards.empty() ? 0 : m_cards.size() - 1)));
 }
 
 Result<Card *> Cards::usual() {

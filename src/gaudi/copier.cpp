@@ -73,8 +73,10 @@ void Copier::set_up_lanes() {
     if (large.count == 0) { // the engine for the way down can copy within the card too
         large.count = 1;
         large.streams[0].queue = kDownQueues[1];
+        small.streams[0].queue = kDownQueues[0];
+    } else {
+        small.streams[0].queue = large.streams[0].queue + 1; // another stream of the same engine
     }
-    small.streams[0].queue = large.streams[0].queue;
     unsigned word = 0;
     for (std::size_t i = 0; i < m_lanes.size(); ++i) {
         m_lanes[i].bulk = i % 2 == 1;
@@ -291,12 +293,12 @@ bool Copier::send(Lane &lane, Stream &stream) {
 
 // ---- completion ---------------------------------------------------------------------------------------------------
 
-bool Copier::ended(const Stream &stream, const Batch &batch) {
+bool Copier::ended(Stream &stream, const Batch &batch) {
     if (m_words_hold) {
         const std::uint32_t shown = word(stream).load(std::memory_order_acquire);
         if (static_cast<std::int32_t>(shown - batch.value) >= 0)
             return true;
-        if (!failed() && (++m_looks % kLooksPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
+        if (!failed() && (++stream.looks % kLooksPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
             return false;
     }
     const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
@@ -346,11 +348,12 @@ void Copier::complete(Batch &batch, int error) {
         transfer.next = newest;
         newest = &transfer;
     }
-    m_posted.store(m_posted.load(std::memory_order_relaxed) - over, std::memory_order_relaxed);
     batch.next = m_free;
     m_free = &batch;
     if (newest)
         newest->channel->finish(*newest, *oldest);
+    // Last: who sees that nothing is under way any more may take host memory away that it used.
+    m_posted.store(m_posted.load(std::memory_order_relaxed) - over, std::memory_order_release);
 }
 
 /// The card takes no more: what it has not got yet fails, and so does everything that comes. What it has got may still be
@@ -379,8 +382,8 @@ void Copier::end_waiting() {
             waiting->error = EIO;
             waiting->emitted = waiting->length;
             if (waiting->batches == 0) {
-                m_posted.store(m_posted.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
                 waiting->channel->finish(*waiting);
+                m_posted.store(m_posted.load(std::memory_order_relaxed) - 1, std::memory_order_release);
             }
             waiting = next;
         }
@@ -404,10 +407,15 @@ void Copier::progress() {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
     if (!guard)
         return; // somebody else is at it
-    for (Lane &lane : m_lanes) {
-        if (lane.sent == 0 && !lane.first && !lane.streams[lane.turn].open)
+    for (Lane &lane : m_lanes)
+        if (lane.sent != 0)
+            collect(lane);
+    // They take turns at being the first to find room in the window: one that is always full must not starve the others.
+    m_first_lane = (m_first_lane + 1) % m_lanes.size();
+    for (std::size_t i = 0; i < m_lanes.size(); ++i) {
+        Lane &lane = m_lanes[(m_first_lane + i) % m_lanes.size()];
+        if (!lane.first && !lane.streams[lane.turn].open)
             continue;
-        collect(lane);
         pump(lane);
         // Only the stream whose turn it is has an open batch.
         Stream &stream = lane.streams[lane.turn];
@@ -423,7 +431,7 @@ void Copier::sleep() {
         oldest = oldest_sequence();
     }
     if (oldest != UINT64_MAX)
-        (void)m_device.wait(oldest, std::chrono::milliseconds(100)); // an error shows at the next progress
+        (void)m_device.wait(oldest, std::chrono::milliseconds(100)); // an error shows in progress, soon
 }
 
 bool Copier::drain(unsigned limit_ms) {

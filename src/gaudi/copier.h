@@ -90,6 +90,7 @@ private:
         unsigned word = 0; // its place among the words
         std::uint32_t next_value = 1;
         unsigned depth = 0; // batches that are sent
+        unsigned looks = 0; // at a word that was not there yet
         Batch *open = nullptr;
         Batch *oldest = nullptr, *newest = nullptr; // sent
     };
@@ -116,7 +117,7 @@ private:
     bool will_pass(int code);
     void collect(Lane &lane);
     void collect(Lane &lane, Stream &stream);
-    bool ended(const Stream &stream, const Batch &batch);
+    bool ended(Stream &stream, const Batch &batch);
     Batch &take_oldest(Lane &lane, Stream &stream);
     void complete(Batch &batch, int error);
     void refuse(const Error &error);
@@ -141,9 +142,9 @@ private:
     std::array<Batch, kBatches> m_batches;
     Batch *m_free = nullptr;
     std::array<Lane, 2 * kDirections> m_lanes; // for each direction small copies, then large ones
+    std::size_t m_first_lane = 0;
     std::uint64_t m_last_sequence = 0;
     std::uint64_t m_refused_ns = 0; // since when no submission has been taken
-    unsigned m_looks = 0;           // at words that were not there yet
     std::atomic<std::uint64_t> m_posted{0};
     std::atomic<std::uint64_t> m_submissions{0};
 

@@ -42,9 +42,7 @@ Heap::Heap(std::uint64_t size) : m_granules(static_cast<std::uint32_t>(size / kG
     reset();
 }
 
-Heap::~Heap() {
-    munmap(m_memory, m_memory_size);
-}
+Heap::~Heap() { munmap(m_memory, m_memory_size); }
 
 void Heap::reset() {
     madvise(m_memory, m_memory_size, MADV_DONTNEED); // back to zeroes
@@ -58,13 +56,9 @@ void Heap::reset() {
     mark(0);
 }
 
-std::uint32_t Heap::granules(std::uint32_t start) const {
-    return m_entries[start].granules.load(kRelaxed);
-}
+std::uint32_t Heap::granules(std::uint32_t start) const { return m_entries[start].granules.load(kRelaxed); }
 
-bool Heap::is_free(std::uint32_t start) const {
-    return m_entries[start].slack.load(kRelaxed) == 0;
-}
+bool Heap::is_free(std::uint32_t start) const { return m_entries[start].slack.load(kRelaxed) == 0; }
 
 // ---- size classes: powers of two, each divided into sixteen
 
@@ -245,8 +239,8 @@ std::uint32_t Heap::start_at_or_before(std::uint32_t granule) const {
     for (unsigned level = 0; level < kBitLevels; ++level) {
         const std::uint64_t word = m_bits[level][index / 64].load(std::memory_order_acquire);
         // On the lowest level the granule itself counts; above it only words in front do.
-        const std::uint64_t upto = level == 0 ? ~std::uint64_t{0} >> (63 - index % 64)
-                                              : (std::uint64_t{1} << index % 64) - 1;
+        const std::uint64_t upto =
+            level == 0 ? ~std::uint64_t{0} >> (63 - index % 64) : (std::uint64_t{1} << index % 64) - 1;
         if ((word & upto) == 0) {
             index /= 64;
             continue;

@@ -54,7 +54,7 @@ tl::expected<std::vector<MappingEntry>, std::string> parse_mapping_table(std::st
             return Sentence(fmt::format("GAUDI_MAPPING_TABLE: \"bus_id\" of entry {} is not a bus id", i));
         MappingEntry entry{*index, *module, bus->get<std::string>()};
         for (const MappingEntry &other : entries) {
-            const char *twice = other.index == entry.index         ? "index"
+            const char *twice = other.index == entry.index           ? "index"
                                 : other.module_id == entry.module_id ? "module_id"
                                 : other.bus_id == entry.bus_id       ? "bus_id"
                                                                      : nullptr;

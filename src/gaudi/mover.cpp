@@ -39,11 +39,11 @@ inline bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &pl
     // Mostly it is the region of the copy before; one that has ended meanwhile has another generation.
     const Region *region = m_last_region;
     std::uint64_t size = 0, offset = 0;
-    if (region && region->generation() == m_last_generation) {
+    if (region) {
         size = region->size();
         offset = address - region->base();
     }
-    if (offset >= size) {
+    if (offset >= size || region->generation() != m_last_generation) {
         region = m_cards.find(address);
         if (!region) {
             place.card = nullptr;
@@ -169,8 +169,10 @@ Mover::Posted Mover::post_on_one_card(const Operation &operation, const Ends &en
                                               : post_cached(operation, ends, copier);
     }
     Card &card = up ? *ends.source.card : *ends.destination.card;
-    if (operation.length < kStageBelow && !range->is_dmabuf() && !range->worth_mapping(card))
-        return post_bounced(operation, ends, copier);
+    // A registration may serve one copy only, so a first one that is not worth a mapping is staged. Only on the way down:
+    // what comes up would reach the user's memory after its registration may have ended.
+    if (!up && operation.length < copier.worth_mapping() && !range->is_dmabuf() && !range->worth_mapping(card))
+        return operation.length < kStageBelow ? post_bounced(operation, ends, copier) : Posted::unsupported;
     const auto mapped = range->on(card, host);
     if (!mapped)
         return Posted::unsupported;
@@ -290,9 +292,10 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
         m_short_channel.dispatch();
         if (!m_short_stager.idle())
             m_short_stager.pump();
-        for (Copier *used : m_copiers)
-            if (spins >= kSpins && used->busy())
-                used->sleep();
+        if (spins >= kSpins)
+            for (const Place *place : {&ends.destination, &ends.source})
+                if (Copier *used = place->card ? place->card->copier_if_started() : nullptr; used && used->busy())
+                    used->sleep();
     }
     if (state.error != 0) {
         m_problem = "the copy failed: the memory to stage it in cannot be mapped";

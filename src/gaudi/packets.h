@@ -7,7 +7,7 @@
 namespace gaudi::packet {
 
 inline constexpr std::uint32_t kOpcodeShift = 24;
-inline constexpr std::uint32_t kEngineBarrier = 1u << 29; // after the copies before it
+inline constexpr std::uint32_t kEngineBarrier = 1u << 29;  // after the copies before it
 inline constexpr std::uint32_t kMessageBarrier = 1u << 31; // after the messages before it
 
 struct LinearDma {

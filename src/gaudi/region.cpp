@@ -76,7 +76,7 @@ HostRange *Region::window() {
     const std::lock_guard guard(m_export_mutex);
     if (m_window)
         return m_window.get();
-    if (!make_export())
+    if (!exportable() || !make_export())
         return nullptr;
     auto own = m_export.duplicate();
     if (!own)

@@ -9,7 +9,7 @@
 namespace gaudi {
 
 struct Settings {
-    std::atomic<bool> completion_by_driver{false}; // never trust the completion word
+    std::atomic<bool> completion_by_driver{false};     // never trust the completion word
     std::atomic<std::uint64_t> max_memory{UINT64_MAX}; // of each card, for what nobody asked for by name
 };
 

@@ -22,63 +22,50 @@ extern "C" {
 /* ---- enumerations -------------------------------------------------------- */
 
 enum hlthunk_device_name {
-    HLTHUNK_DEVICE_GOYA      = 0,
-    HLTHUNK_DEVICE_GAUDI     = 2,
-    HLTHUNK_DEVICE_INVALID   = 3,
+    HLTHUNK_DEVICE_GOYA = 0,
+    HLTHUNK_DEVICE_GAUDI = 2,
+    HLTHUNK_DEVICE_INVALID = 3,
     HLTHUNK_DEVICE_DONT_CARE = 4,
-    HLTHUNK_DEVICE_GAUDI2    = 5,
-    HLTHUNK_DEVICE_GAUDI3    = 7,
-    HLTHUNK_DEVICE_MAX       = 9
+    HLTHUNK_DEVICE_GAUDI2 = 5,
+    HLTHUNK_DEVICE_GAUDI3 = 7,
+    HLTHUNK_DEVICE_MAX = 9
 };
 
 enum hlthunk_event_record_id {
-    HLTHUNK_OPEN_DEV         = 0,
-    HLTHUNK_CS_TIMEOUT       = 1,
-    HLTHUNK_RAZWI_EVENT      = 2,
+    HLTHUNK_OPEN_DEV = 0,
+    HLTHUNK_CS_TIMEOUT = 1,
+    HLTHUNK_RAZWI_EVENT = 2,
     HLTHUNK_UNDEFINED_OPCODE = 3,
-    HLTHUNK_HW_ERR_OPCODE    = 4,
-    HLTHUNK_FW_ERR_OPCODE    = 5
+    HLTHUNK_HW_ERR_OPCODE = 4,
+    HLTHUNK_FW_ERR_OPCODE = 5
 };
 
 enum hl_device_status {
-    HL_DEVICE_STATUS_OPERATIONAL                  = 0,
-    HL_DEVICE_STATUS_IN_RESET                     = 1,
-    HL_DEVICE_STATUS_MALFUNCTION                  = 2,
-    HL_DEVICE_STATUS_NEEDS_RESET                  = 3,
-    HL_DEVICE_STATUS_IN_DEVICE_CREATION           = 4,
+    HL_DEVICE_STATUS_OPERATIONAL = 0,
+    HL_DEVICE_STATUS_IN_RESET = 1,
+    HL_DEVICE_STATUS_MALFUNCTION = 2,
+    HL_DEVICE_STATUS_NEEDS_RESET = 3,
+    HL_DEVICE_STATUS_IN_DEVICE_CREATION = 4,
     HL_DEVICE_STATUS_IN_RESET_AFTER_DEVICE_RELEASE = 5
 };
 
-enum hl_engine_command {
-    HL_ENGINE_CORE_HALT = 1,
-    HL_ENGINE_CORE_RUN  = 2,
-    HL_ENGINE_STALL     = 3,
-    HL_ENGINE_RESUME    = 4
-};
+enum hl_engine_command { HL_ENGINE_CORE_HALT = 1, HL_ENGINE_CORE_RUN = 2, HL_ENGINE_STALL = 3, HL_ENGINE_RESUME = 4 };
 
-enum hl_server_type {
-    HL_SERVER_TYPE_UNKNOWN = 0,
-    HL_SERVER_GAUDI2_HLS2  = 5,
-    HL_SERVER_GAUDI3_HLS3  = 8
-};
+enum hl_server_type { HL_SERVER_TYPE_UNKNOWN = 0, HL_SERVER_GAUDI2_HLS2 = 5, HL_SERVER_GAUDI3_HLS3 = 8 };
 
 /* PCI device ids. */
-enum {
-    HL_PCI_ID_INVALID = 0,
-    HL_PCI_ID_GAUDI2  = 0x1020,
-    HL_PCI_ID_GAUDI3  = 0x1060
-};
+enum { HL_PCI_ID_INVALID = 0, HL_PCI_ID_GAUDI2 = 0x1020, HL_PCI_ID_GAUDI3 = 0x1060 };
 
 /* Status that wait_for_cs and the interrupt waits report. */
 enum hl_wait_status {
     HL_WAIT_CS_STATUS_COMPLETED = 0,
-    HL_WAIT_CS_STATUS_BUSY      = 1,
-    HL_WAIT_CS_STATUS_TIMEDOUT  = 2,
-    HL_WAIT_CS_STATUS_ABORTED   = 3
+    HL_WAIT_CS_STATUS_BUSY = 1,
+    HL_WAIT_CS_STATUS_TIMEDOUT = 2,
+    HL_WAIT_CS_STATUS_ABORTED = 3
 };
 
 enum {
-    HL_CS_FLAGS_FORCE_RESTORE         = 0x1,
+    HL_CS_FLAGS_FORCE_RESTORE = 0x1,
     HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT = 0x400,
 
     HL_CS_CHUNK_FLAGS_USER_ALLOC_CB = 0x1, /* cb_handle is a device address */
@@ -86,51 +73,51 @@ enum {
     HL_MEM_FORCE_HINT = 0x8,
 
     HL_MAX_JOBS_PER_CS = 512,
-    HL_MAX_CB_SIZE     = 0x1FFFE0, /* 2 MiB - 32 */
+    HL_MAX_CB_SIZE = 0x1FFFE0, /* 2 MiB - 32 */
 
-    HL_INFO_VERSION_MAX_LEN   = 128,
+    HL_INFO_VERSION_MAX_LEN = 128,
     HL_INFO_CARD_NAME_MAX_LEN = 16,
-    HL_PLL_NUM_OUTPUTS        = 4,
-    HL_MAX_REPLACED_ROWS      = 32
+    HL_PLL_NUM_OUTPUTS = 4,
+    HL_MAX_REPLACED_ROWS = 32
 };
 
 /* Bits of the mask that hlthunk_notifier_recv returns. */
 enum {
-    HL_NOTIFIER_EVENT_TPC_ASSERT         = 1 << 0,
-    HL_NOTIFIER_EVENT_UNDEFINED_OPCODE   = 1 << 1,
-    HL_NOTIFIER_EVENT_DEVICE_RESET       = 1 << 2,
-    HL_NOTIFIER_EVENT_CS_TIMEOUT         = 1 << 3,
+    HL_NOTIFIER_EVENT_TPC_ASSERT = 1 << 0,
+    HL_NOTIFIER_EVENT_UNDEFINED_OPCODE = 1 << 1,
+    HL_NOTIFIER_EVENT_DEVICE_RESET = 1 << 2,
+    HL_NOTIFIER_EVENT_CS_TIMEOUT = 1 << 3,
     HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE = 1 << 4,
-    HL_NOTIFIER_EVENT_USER_ENGINE_ERR    = 1 << 5,
-    HL_NOTIFIER_EVENT_GENERAL_HW_ERR     = 1 << 6,
-    HL_NOTIFIER_EVENT_RAZWI              = 1 << 7,
-    HL_NOTIFIER_EVENT_PAGE_FAULT         = 1 << 8,
-    HL_NOTIFIER_EVENT_CRITICAL_HW_ERR    = 1 << 9,
-    HL_NOTIFIER_EVENT_CRITICAL_FW_ERR    = 1 << 10
+    HL_NOTIFIER_EVENT_USER_ENGINE_ERR = 1 << 5,
+    HL_NOTIFIER_EVENT_GENERAL_HW_ERR = 1 << 6,
+    HL_NOTIFIER_EVENT_RAZWI = 1 << 7,
+    HL_NOTIFIER_EVENT_PAGE_FAULT = 1 << 8,
+    HL_NOTIFIER_EVENT_CRITICAL_HW_ERR = 1 << 9,
+    HL_NOTIFIER_EVENT_CRITICAL_FW_ERR = 1 << 10
 };
 
 /* Operations of the raw INFO call (hlthunk_get_info). */
 enum {
-    HL_INFO_HW_IP_INFO               = 0,
-    HL_INFO_HW_EVENTS                = 1,
-    HL_INFO_DRAM_USAGE               = 2,
-    HL_INFO_HW_IDLE                  = 3,
-    HL_INFO_DEVICE_STATUS            = 4,
-    HL_INFO_DEVICE_UTILIZATION       = 6,
-    HL_INFO_HW_EVENTS_AGGREGATE      = 7,
-    HL_INFO_CLK_RATE                 = 8,
-    HL_INFO_RESET_COUNT              = 9,
-    HL_INFO_TIME_SYNC                = 10,
-    HL_INFO_CS_COUNTERS              = 11,
-    HL_INFO_PCI_COUNTERS             = 12,
-    HL_INFO_CLK_THROTTLE_REASON      = 13,
-    HL_INFO_SYNC_MANAGER             = 14,
-    HL_INFO_TOTAL_ENERGY             = 15,
-    HL_INFO_PLL_FREQUENCY            = 16,
-    HL_INFO_POWER                    = 17,
-    HL_INFO_OPEN_STATS               = 18,
+    HL_INFO_HW_IP_INFO = 0,
+    HL_INFO_HW_EVENTS = 1,
+    HL_INFO_DRAM_USAGE = 2,
+    HL_INFO_HW_IDLE = 3,
+    HL_INFO_DEVICE_STATUS = 4,
+    HL_INFO_DEVICE_UTILIZATION = 6,
+    HL_INFO_HW_EVENTS_AGGREGATE = 7,
+    HL_INFO_CLK_RATE = 8,
+    HL_INFO_RESET_COUNT = 9,
+    HL_INFO_TIME_SYNC = 10,
+    HL_INFO_CS_COUNTERS = 11,
+    HL_INFO_PCI_COUNTERS = 12,
+    HL_INFO_CLK_THROTTLE_REASON = 13,
+    HL_INFO_SYNC_MANAGER = 14,
+    HL_INFO_TOTAL_ENERGY = 15,
+    HL_INFO_PLL_FREQUENCY = 16,
+    HL_INFO_POWER = 17,
+    HL_INFO_OPEN_STATS = 18,
     HL_INFO_DEV_MEM_ALLOC_PAGE_SIZES = 26,
-    HL_INFO_GET_EVENTS               = 30
+    HL_INFO_GET_EVENTS = 30
 };
 
 /* ---- information --------------------------------------------------------- */
@@ -150,12 +137,12 @@ struct hlthunk_hw_ip_info {
     uint32_t psoc_pci_pll_od;
     uint32_t psoc_pci_pll_div_factor;
     uint16_t tpc_enabled_mask;
-    uint8_t  dram_enabled;
-    uint8_t  cpucp_version[HL_INFO_VERSION_MAX_LEN];
+    uint8_t dram_enabled;
+    uint8_t cpucp_version[HL_INFO_VERSION_MAX_LEN];
     uint32_t module_id;
-    uint8_t  card_name[HL_INFO_CARD_NAME_MAX_LEN];
+    uint8_t card_name[HL_INFO_CARD_NAME_MAX_LEN];
     uint32_t decoder_enabled_mask;
-    uint8_t  mme_master_slave_mode;
+    uint8_t mme_master_slave_mode;
     uint64_t tpc_enabled_mask_ext;
     uint64_t dram_page_size;
     uint16_t first_available_interrupt_id;
@@ -165,13 +152,13 @@ struct hlthunk_hw_ip_info {
     uint16_t number_of_user_interrupts;
     uint64_t device_mem_alloc_default_page_size;
     uint64_t nic_ports_mask;
-    uint8_t  interposer_version;
-    uint8_t  substrate_version;
+    uint8_t interposer_version;
+    uint8_t substrate_version;
     uint64_t nic_ports_external_mask;
     uint32_t mme_enabled_mask;
-    uint8_t  odp_supported;
-    uint8_t  security_enabled;
-    uint8_t  revision_id;
+    uint8_t odp_supported;
+    uint8_t security_enabled;
+    uint8_t revision_id;
     uint16_t tpc_interrupt_id;
     uint64_t engine_core_interrupt_reg_addr;
     uint32_t rotator_enabled_mask;
@@ -199,9 +186,9 @@ struct hlthunk_clk_throttle_info {
 struct hlthunk_open_stats_info {
     uint64_t open_counter;
     uint64_t last_open_period_ms;
-    uint8_t  is_compute_ctx_active;
-    uint8_t  compute_ctx_in_release;
-    uint8_t  compute_ctx_has_mapped_resources; /* newer libraries only */
+    uint8_t is_compute_ctx_active;
+    uint8_t compute_ctx_in_release;
+    uint8_t compute_ctx_has_mapped_resources; /* newer libraries only */
 };
 
 struct hlthunk_power_info {
@@ -214,11 +201,11 @@ struct hlthunk_energy_info {
 
 struct hlthunk_hw_asic_status {
     struct hlthunk_clk_throttle_info throttle;
-    struct hlthunk_open_stats_info   open_stats;
-    struct hlthunk_power_info        power;
-    uint32_t                         status;
-    uint64_t                         timestamp_sec;
-    uint8_t                          valid;
+    struct hlthunk_open_stats_info open_stats;
+    struct hlthunk_power_info power;
+    uint32_t status;
+    uint64_t timestamp_sec;
+    uint8_t valid;
 };
 
 struct hlthunk_pll_frequency_info {
@@ -267,15 +254,15 @@ struct hlthunk_pci_counters_info {
 
 struct hlthunk_dram_replaced_rows_info {
     uint16_t num_replaced_rows;
-    uint8_t  pad[6];
+    uint8_t pad[6];
     struct {
-        uint8_t  hbm_idx;
-        uint8_t  pc;
-        uint8_t  sid;
-        uint8_t  bank_idx;
+        uint8_t hbm_idx;
+        uint8_t pc;
+        uint8_t sid;
+        uint8_t bank_idx;
         uint16_t row_addr;
-        uint8_t  replaced_row_cause;
-        uint8_t  pad;
+        uint8_t replaced_row_cause;
+        uint8_t pad;
     } replaced_rows[HL_MAX_REPLACED_ROWS];
 };
 
@@ -289,7 +276,7 @@ struct hlthunk_page_fault_mapping {
 };
 
 struct hlthunk_page_fault_info {
-    int64_t  timestamp;
+    int64_t timestamp;
     uint64_t addr;
     uint16_t engine_id;
     uint32_t num_of_mappings;
@@ -301,7 +288,7 @@ struct hlthunk_event_record_open_dev_time {
 };
 
 struct hlthunk_event_record_cs_timeout {
-    int64_t  timestamp;
+    int64_t timestamp;
     uint64_t seq;
 };
 
@@ -315,15 +302,15 @@ enum {
 };
 
 struct hlthunk_event_record_razwi_event {
-    int64_t  timestamp;
+    int64_t timestamp;
     uint64_t addr;
     uint16_t engine_id[HL_RAZWI_MAX_NUM_OF_ENGINES_PER_RTR];
     uint16_t num_of_possible_engines;
-    uint8_t  flags;
+    uint8_t flags;
 };
 
 struct hlthunk_event_record_undefined_opcode {
-    int64_t  timestamp;
+    int64_t timestamp;
     uint64_t cb_addr_streams[4][8];
     uint64_t cq_addr;
     uint32_t cq_size;
@@ -333,12 +320,12 @@ struct hlthunk_event_record_undefined_opcode {
 };
 
 struct hlthunk_event_record_critical_hw_err {
-    int64_t  timestamp;
+    int64_t timestamp;
     uint16_t event_id;
 };
 
 struct hlthunk_event_record_critical_fw_err {
-    int64_t  timestamp;
+    int64_t timestamp;
     uint32_t err_type;
     uint16_t reported_err_id;
 };
@@ -381,8 +368,8 @@ struct hl_cs_chunk {
 };
 
 struct hlthunk_cs_in {
-    void    *chunks_restore;
-    void    *chunks_execute;
+    void *chunks_restore;
+    void *chunks_execute;
     uint32_t num_chunks_restore;
     uint32_t num_chunks_execute;
     uint32_t flags;
@@ -395,7 +382,7 @@ struct hlthunk_cs_out {
 };
 
 struct hlthunk_signal_in {
-    void    *chunks_restore;
+    void *chunks_restore;
     uint32_t num_chunks_restore;
     uint32_t queue_index;
     uint32_t flags;
@@ -411,7 +398,7 @@ struct hlthunk_signal_out {
 struct hlthunk_wait_for_signal_data {
     union {
         uint64_t *signal_seq_arr;
-        uint64_t  encaps_signal_seq;
+        uint64_t encaps_signal_seq;
     };
     uint32_t signal_seq_nr;
     uint32_t queue_index;
@@ -421,11 +408,11 @@ struct hlthunk_wait_for_signal_data {
 };
 
 struct hlthunk_wait_in {
-    void     *chunks_restore;
-    uint32_t  num_chunks_restore;
+    void *chunks_restore;
+    uint32_t num_chunks_restore;
     uint64_t *hlthunk_wait_for_signal;
-    uint32_t  num_wait_for_signal;
-    uint32_t  flags;
+    uint32_t num_wait_for_signal;
+    uint32_t flags;
 };
 
 struct hlthunk_wait_out {
@@ -446,19 +433,19 @@ struct reserve_sig_handle {
 
 struct hlthunk_sig_res_out {
     struct reserve_sig_handle handle;
-    uint32_t                  status;
+    uint32_t status;
 };
 
 struct hlthunk_wait_multi_cs_in {
     uint64_t *seq;
-    uint64_t  timeout_us;
-    uint32_t  seq_len;
+    uint64_t timeout_us;
+    uint32_t seq_len;
 };
 
 struct hlthunk_wait_multi_cs_out {
     uint32_t status;
     uint32_t seq_set;
-    uint8_t  completed;
+    uint8_t completed;
 };
 
 /* ---- rest ---------------------------------------------------------------- */
@@ -477,73 +464,73 @@ struct hl_debug_args {
 };
 
 struct hlthunk_debugfs {
-    int  addr_fd;
-    int  data_fd;
-    int  clk_gate_fd;
+    int addr_fd;
+    int data_fd;
+    int clk_gate_fd;
     char clk_gate_val[32];
 };
 
 /* ---- the 100 functions --------------------------------------------------- */
 
-int  hlthunk_open(enum hlthunk_device_name name, const char *busid);
-int  hlthunk_open_by_module_id(uint32_t module_id);
-int  hlthunk_open_control(int dev_id, const char *busid);
-int  hlthunk_open_control_by_name(enum hlthunk_device_name name, const char *busid);
-int  hlthunk_open_control_by_module_id(uint32_t module_id);
-int  hlthunk_open_control_by_bus_id(const char *busid);
-int  hlthunk_close(int fd);
+int hlthunk_open(enum hlthunk_device_name name, const char *busid);
+int hlthunk_open_by_module_id(uint32_t module_id);
+int hlthunk_open_control(int dev_id, const char *busid);
+int hlthunk_open_control_by_name(enum hlthunk_device_name name, const char *busid);
+int hlthunk_open_control_by_module_id(uint32_t module_id);
+int hlthunk_open_control_by_bus_id(const char *busid);
+int hlthunk_close(int fd);
 uint32_t hlthunk_get_device_id_from_fd(int fd);
 enum hlthunk_device_name hlthunk_get_device_name_from_fd(int fd);
-int   hlthunk_get_pci_bus_id_from_fd(int fd, char *pci_bus_id, int len);
-int   hlthunk_get_device_index_from_pci_bus_id(const char *busid);
-int   hlthunk_get_device_count(enum hlthunk_device_name name);
+int hlthunk_get_pci_bus_id_from_fd(int fd, char *pci_bus_id, int len);
+int hlthunk_get_device_index_from_pci_bus_id(const char *busid);
+int hlthunk_get_device_count(enum hlthunk_device_name name);
 char *hlthunk_get_version(void);
 void *hlthunk_malloc(size_t size);
-void  hlthunk_free(void *ptr);
+void hlthunk_free(void *ptr);
 
-int  hlthunk_get_hw_ip_info(int fd, struct hlthunk_hw_ip_info *info);
+int hlthunk_get_hw_ip_info(int fd, struct hlthunk_hw_ip_info *info);
 /* An enum hl_device_status or -errno: int as in newer headers, since the enum of
  * the oldest cannot hold the latter. The ABI is the same. */
-int  hlthunk_get_device_status_info(int fd);
-int  hlthunk_get_dram_usage(int fd, struct hlthunk_dram_usage_info *info);
+int hlthunk_get_device_status_info(int fd);
+int hlthunk_get_dram_usage(int fd, struct hlthunk_dram_usage_info *info);
 bool hlthunk_is_device_idle(int fd);
-int  hlthunk_get_busy_engines_mask(int fd, struct hlthunk_engines_idle_info *info);
-int  hlthunk_get_open_stats(int fd, struct hlthunk_open_stats_info *info);
-int  hlthunk_get_hw_asic_status(int fd, struct hlthunk_hw_asic_status *info);
-int  hlthunk_get_clk_rate(int fd, uint32_t *cur_clk_mhz, uint32_t *max_clk_mhz);
-int  hlthunk_get_clk_throttle_info(int fd, struct hlthunk_clk_throttle_info *info);
-int  hlthunk_get_pll_frequency(int fd, uint32_t index, struct hlthunk_pll_frequency_info *info);
-int  hlthunk_get_device_utilization(int fd, uint32_t period_ms, uint32_t *rate);
-int  hlthunk_get_hw_events_arr(int fd, bool aggregate, uint32_t size, uint32_t *events);
-int  hlthunk_get_reset_count_info(int fd, struct hlthunk_reset_count_info *info);
-int  hlthunk_get_time_sync_info(int fd, struct hlthunk_time_sync_info *info);
-int  hlthunk_get_sync_manager_info(int fd, int dcore_id, struct hlthunk_sync_manager_info *info);
-int  hlthunk_get_cs_counters_info(int fd, struct hl_info_cs_counters *info);
-int  hlthunk_get_pci_counters_info(int fd, struct hlthunk_pci_counters_info *info);
-int  hlthunk_get_total_energy_consumption_info(int fd, struct hlthunk_energy_info *info);
-int  hlthunk_get_power_info(int fd, struct hlthunk_power_info *info);
-int  hlthunk_get_dev_memalloc_page_orders(int fd, uint64_t *page_order_bitmask);
-int  hlthunk_get_dram_replaced_rows_info(int fd, struct hlthunk_dram_replaced_rows_info *info);
-int  hlthunk_get_dram_pending_rows_info(int fd, uint32_t *count);
-int  hlthunk_get_sec_attest_info(int fd, uint32_t nonce, struct hlthunk_sec_attest_info *info);
-int  hlthunk_get_engine_status(int fd, char *buffer, uint32_t size, int *actual_size);
-int  hlthunk_get_event_record(int fd, enum hlthunk_event_record_id id, void *record);
-int  hlthunk_get_page_fault_info(int fd, struct hlthunk_page_fault_info *info, uint32_t num_of_alloc_entries);
-int  hlthunk_fw_send_generic_request(int fd, void *buffer, uint32_t size, uint32_t sub_opcode);
-int  hlthunk_get_info(int fd, struct hl_info_args *args);
+int hlthunk_get_busy_engines_mask(int fd, struct hlthunk_engines_idle_info *info);
+int hlthunk_get_open_stats(int fd, struct hlthunk_open_stats_info *info);
+int hlthunk_get_hw_asic_status(int fd, struct hlthunk_hw_asic_status *info);
+int hlthunk_get_clk_rate(int fd, uint32_t *cur_clk_mhz, uint32_t *max_clk_mhz);
+int hlthunk_get_clk_throttle_info(int fd, struct hlthunk_clk_throttle_info *info);
+int hlthunk_get_pll_frequency(int fd, uint32_t index, struct hlthunk_pll_frequency_info *info);
+int hlthunk_get_device_utilization(int fd, uint32_t period_ms, uint32_t *rate);
+int hlthunk_get_hw_events_arr(int fd, bool aggregate, uint32_t size, uint32_t *events);
+int hlthunk_get_reset_count_info(int fd, struct hlthunk_reset_count_info *info);
+int hlthunk_get_time_sync_info(int fd, struct hlthunk_time_sync_info *info);
+int hlthunk_get_sync_manager_info(int fd, int dcore_id, struct hlthunk_sync_manager_info *info);
+int hlthunk_get_cs_counters_info(int fd, struct hl_info_cs_counters *info);
+int hlthunk_get_pci_counters_info(int fd, struct hlthunk_pci_counters_info *info);
+int hlthunk_get_total_energy_consumption_info(int fd, struct hlthunk_energy_info *info);
+int hlthunk_get_power_info(int fd, struct hlthunk_power_info *info);
+int hlthunk_get_dev_memalloc_page_orders(int fd, uint64_t *page_order_bitmask);
+int hlthunk_get_dram_replaced_rows_info(int fd, struct hlthunk_dram_replaced_rows_info *info);
+int hlthunk_get_dram_pending_rows_info(int fd, uint32_t *count);
+int hlthunk_get_sec_attest_info(int fd, uint32_t nonce, struct hlthunk_sec_attest_info *info);
+int hlthunk_get_engine_status(int fd, char *buffer, uint32_t size, int *actual_size);
+int hlthunk_get_event_record(int fd, enum hlthunk_event_record_id id, void *record);
+int hlthunk_get_page_fault_info(int fd, struct hlthunk_page_fault_info *info, uint32_t num_of_alloc_entries);
+int hlthunk_fw_send_generic_request(int fd, void *buffer, uint32_t size, uint32_t sub_opcode);
+int hlthunk_get_info(int fd, struct hl_info_args *args);
 
 uint64_t hlthunk_device_memory_alloc(int fd, uint64_t size, uint64_t page_size, bool contiguous, bool shared);
-int      hlthunk_device_memory_free(int fd, uint64_t handle);
+int hlthunk_device_memory_free(int fd, uint64_t handle);
 uint64_t hlthunk_device_memory_map(int fd, uint64_t handle, uint64_t hint_addr);
 uint64_t hlthunk_host_memory_map(int fd, void *host_virt_addr, uint64_t hint_addr, uint64_t host_size);
 uint64_t hlthunk_host_memory_map_flags(int fd, void *host_virt_addr, uint64_t hint_addr, uint64_t host_size,
                                        uint32_t flags);
-int      hlthunk_memory_unmap(int fd, uint64_t device_virt_addr);
-int      hlthunk_device_memory_export_dmabuf_fd(int fd, uint64_t addr, uint64_t size, uint32_t flags);
-int      hlthunk_device_mapped_memory_export_dmabuf_fd(int fd, uint64_t addr, uint64_t size, uint64_t offset,
-                                                       uint32_t flags);
-int      hlthunk_get_hw_block(int fd, uint64_t block_address, uint32_t *block_size, uint64_t *handle);
-int      hlthunk_allocate_timestamp_elements(int fd, uint32_t num_elements, uint64_t *handle);
+int hlthunk_memory_unmap(int fd, uint64_t device_virt_addr);
+int hlthunk_device_memory_export_dmabuf_fd(int fd, uint64_t addr, uint64_t size, uint32_t flags);
+int hlthunk_device_mapped_memory_export_dmabuf_fd(int fd, uint64_t addr, uint64_t size, uint64_t offset,
+                                                  uint32_t flags);
+int hlthunk_get_hw_block(int fd, uint64_t block_address, uint32_t *block_size, uint64_t *handle);
+int hlthunk_allocate_timestamp_elements(int fd, uint32_t num_elements, uint64_t *handle);
 
 int hlthunk_request_command_buffer(int fd, uint32_t cb_size, uint64_t *cb_handle);
 int hlthunk_request_mapped_command_buffer(int fd, uint32_t cb_size, uint64_t *cb_handle);
@@ -554,8 +541,7 @@ int hlthunk_destroy_command_buffer(int fd, uint64_t cb_handle);
 int hlthunk_command_submission(int fd, struct hlthunk_cs_in *in, struct hlthunk_cs_out *out);
 int hlthunk_command_submission_timeout(int fd, struct hlthunk_cs_in *in, struct hlthunk_cs_out *out,
                                        uint32_t timeout_sec);
-int hlthunk_staged_command_submission(int fd, uint64_t sequence, struct hlthunk_cs_in *in,
-                                      struct hlthunk_cs_out *out);
+int hlthunk_staged_command_submission(int fd, uint64_t sequence, struct hlthunk_cs_in *in, struct hlthunk_cs_out *out);
 int hlthunk_staged_command_submission_timeout(int fd, uint64_t sequence, struct hlthunk_cs_in *in,
                                               struct hlthunk_cs_out *out, uint32_t timeout_sec);
 int hlthunk_staged_command_submission_encaps_signals(int fd, uint64_t handle_id, struct hlthunk_cs_in *in,
@@ -597,27 +583,26 @@ int hlthunk_wait_for_interrupt_by_handle_with_timestamp(int fd, uint64_t cq_coun
                                                         uint32_t interrupt_id, uint64_t timeout_us, uint32_t *status,
                                                         uint64_t *timestamp);
 int hlthunk_register_timestamp_interrupt(int fd, uint32_t interrupt_id, uint64_t cq_counters_handle,
-                                         uint64_t cq_counters_offset, uint64_t target_value,
-                                         uint64_t timestamp_handle, uint64_t timestamp_offset);
+                                         uint64_t cq_counters_offset, uint64_t target_value, uint64_t timestamp_handle,
+                                         uint64_t timestamp_offset);
 
 int hlthunk_notifier_create(int fd);
 int hlthunk_notifier_release(int fd, int handle);
 int hlthunk_notifier_recv(int fd, int handle, uint64_t *notifier_events, uint64_t *notifier_cnt, uint32_t flags,
                           uint32_t timeout);
 
-int  hlthunk_debug(int fd, struct hl_debug_args *debug);
-int  hlthunk_debugfs_open(int fd, struct hlthunk_debugfs *debugfs);
-int  hlthunk_debugfs_read(struct hlthunk_debugfs *debugfs, uint64_t full_address, uint32_t *val);
-int  hlthunk_debugfs_write(struct hlthunk_debugfs *debugfs, uint64_t full_address, uint32_t val);
-int  hlthunk_debugfs_close(struct hlthunk_debugfs *debugfs);
-int  hlthunk_profiler_start(int fd);
-int  hlthunk_profiler_stop(int fd);
-int  hlthunk_profiler_get_trace(int fd, void *buffer, uint64_t *size, uint64_t *num_entries);
+int hlthunk_debug(int fd, struct hl_debug_args *debug);
+int hlthunk_debugfs_open(int fd, struct hlthunk_debugfs *debugfs);
+int hlthunk_debugfs_read(struct hlthunk_debugfs *debugfs, uint64_t full_address, uint32_t *val);
+int hlthunk_debugfs_write(struct hlthunk_debugfs *debugfs, uint64_t full_address, uint32_t val);
+int hlthunk_debugfs_close(struct hlthunk_debugfs *debugfs);
+int hlthunk_profiler_start(int fd);
+int hlthunk_profiler_stop(int fd);
+int hlthunk_profiler_get_trace(int fd, void *buffer, uint64_t *size, uint64_t *num_entries);
 void hlthunk_profiler_destroy(void);
-int  hlthunk_deprecated_func1(int fd, uint64_t seq, uint64_t timeout_us, uint32_t *status, uint64_t *timestamp);
-int  hlthunk_deprecated_func2(int fd, uint32_t interrupt_id, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-                              uint64_t e);
-int  hlthunk_deprecated_func3(int fd, uint32_t num_elements, uint64_t *handle);
+int hlthunk_deprecated_func1(int fd, uint64_t seq, uint64_t timeout_us, uint32_t *status, uint64_t *timestamp);
+int hlthunk_deprecated_func2(int fd, uint32_t interrupt_id, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+int hlthunk_deprecated_func3(int fd, uint32_t num_elements, uint64_t *handle);
 
 #ifdef __cplusplus
 }
@@ -626,7 +611,7 @@ int  hlthunk_deprecated_func3(int fd, uint32_t num_elements, uint64_t *handle);
 /* ---- the layouts, pinned ------------------------------------------------- */
 
 #define UG_SIZE(type, size) static_assert(sizeof(struct type) == (size), #type " has the wrong size")
-#define UG_AT(type, field, offset) \
+#define UG_AT(type, field, offset)                                                                                     \
     static_assert(offsetof(struct type, field) == (offset), #type "." #field " is misplaced")
 
 UG_SIZE(hlthunk_hw_ip_info, 336);

@@ -9,7 +9,8 @@ namespace gaudi::thunk {
 
 Result<std::uint64_t> Device::alloc(std::uint64_t size, std::uint64_t page_size, bool contiguous) const {
     // "shared" would let another context of the card map it, and a card has only one.
-    const std::uint64_t handle = invoke(m_library->call().device_memory_alloc, m_fd, size, page_size, contiguous, false);
+    const std::uint64_t handle =
+        invoke(m_library->call().device_memory_alloc, m_fd, size, page_size, contiguous, false);
     if (handle == 0)
         return tl::unexpected(from_zero(errno, "hlthunk_device_memory_alloc", fmt::format("{} bytes", size)));
     return handle;

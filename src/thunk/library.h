@@ -48,7 +48,8 @@ public:
     }
     bool has_mapped_command_buffers() const noexcept {
         return m_functions.request_mapped_command_buffer != nullptr &&
-               m_functions.get_mapped_cb_device_va_by_handle != nullptr && m_functions.destroy_command_buffer != nullptr;
+               m_functions.get_mapped_cb_device_va_by_handle != nullptr &&
+               m_functions.destroy_command_buffer != nullptr;
     }
 
     // What the library calls itself, e.g. "1.10.0-8636f13".

@@ -55,7 +55,8 @@ Result<Iface *> Iface::open(Md &md, uct_worker_h worker, const uct_iface_params 
             if (known == &host)
                 internal_ops = table.get();
         if (!internal_ops) {
-            internal->emplace_back(&host, std::make_unique<uct_iface_internal_ops>(make_iface_internal_ops<Iface, Ep>(host)));
+            internal->emplace_back(&host,
+                                   std::make_unique<uct_iface_internal_ops>(make_iface_internal_ops<Iface, Ep>(host)));
             internal_ops = internal->back().second.get();
         }
     }
@@ -64,8 +65,9 @@ Result<Iface *> Iface::open(Md &md, uct_worker_h worker, const uct_iface_params 
         host.call().uct_base_iface_t_init(iface.get(), host.call().uct_base_iface_t_class, &count, &ops, internal_ops,
                                           &md, worker, &params, &iface->m_config.super);
     if (status != UCS_OK)
-        return tl::unexpected(Error{EIO, "iface_open", fmt::format("UCX could not set the interface up: {}",
-                                                                   host.call().ucs_status_string(status))});
+        return tl::unexpected(
+            Error{EIO, "iface_open",
+                  fmt::format("UCX could not set the interface up: {}", host.call().ucs_status_string(status))});
     return iface.release();
 }
 
@@ -144,16 +146,16 @@ ucs_status_t Iface::estimate_perf(uct_perf_attr *attr) {
     bool fetches = false, is_short = false;
     if (given(UCT_PERF_ATTR_FIELD_OPERATION)) {
         const uct_ep_operation_t operation = attr->operation;
-        fetches = operation == UCT_EP_OP_GET_SHORT || operation == UCT_EP_OP_GET_BCOPY ||
-                  operation == UCT_EP_OP_GET_ZCOPY;
+        fetches =
+            operation == UCT_EP_OP_GET_SHORT || operation == UCT_EP_OP_GET_BCOPY || operation == UCT_EP_OP_GET_ZCOPY;
         is_short = operation == UCT_EP_OP_GET_SHORT || operation == UCT_EP_OP_PUT_SHORT;
     }
     const ucs_memory_type_t source = fetches ? remote : local;
     const ucs_memory_type_t destination = fetches ? local : remote;
-    const bool two_cards = given(UCT_PERF_ATTR_FIELD_LOCAL_SYS_DEVICE) && given(UCT_PERF_ATTR_FIELD_REMOTE_SYS_DEVICE) &&
-                           attr->local_sys_device != UCS_SYS_DEVICE_ID_UNKNOWN &&
-                           attr->remote_sys_device != UCS_SYS_DEVICE_ID_UNKNOWN &&
-                           attr->local_sys_device != attr->remote_sys_device;
+    const bool two_cards =
+        given(UCT_PERF_ATTR_FIELD_LOCAL_SYS_DEVICE) && given(UCT_PERF_ATTR_FIELD_REMOTE_SYS_DEVICE) &&
+        attr->local_sys_device != UCS_SYS_DEVICE_ID_UNKNOWN && attr->remote_sys_device != UCS_SYS_DEVICE_ID_UNKNOWN &&
+        attr->local_sys_device != attr->remote_sys_device;
     const auto &rates = m_config.bandwidth;
     const double bandwidth = source != destination ? (source == UCS_MEMORY_TYPE_HOST ? rates.down : rates.up)
                              : two_cards           ? std::min(rates.down, rates.up) // both links at once
@@ -276,8 +278,8 @@ void Iface::ended(void *user, int error) {
     if (error != 0 && !iface.m_closing)
         for (const auto &card : iface.m_md.cards().all())
             if (const Copier *copier = card->copier_if_started(); copier && copier->failed())
-                GAUDI_UCX_LOG(iface.m_md.component().host(), ERROR, "card %s: a copy failed: %s", card->bus_id().c_str(),
-                              copier->failure().c_str());
+                GAUDI_UCX_LOG(iface.m_md.component().host(), ERROR, "card %s: a copy failed: %s",
+                              card->bus_id().c_str(), copier->failure().c_str());
     iface.finish(operation, error == 0 ? UCS_OK : status_from_errno(error));
 }
 
@@ -370,9 +372,7 @@ ucs_status_t Iface::event_arm(unsigned) {
 
 // ---- endpoints --------------------------------------------------------------------------------------------------------
 
-void Ep::destroy() {
-    delete this;
-}
+void Ep::destroy() { delete this; }
 
 ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
     if (rkey == RemoteKey::kOthers)

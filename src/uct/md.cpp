@@ -41,15 +41,15 @@ uct_md_ops Md::s_ops = make_md_ops<Md>();
 
 Md::Md(Component &component, Cards &cards, const MdConfig &config)
     : uct_md{&s_ops, &component}, m_component(component), m_cards(cards), m_device(wanted_device(config.device)),
-      m_max_memory(config.max_memory), m_dmabuf(config.dmabuf != UCS_NO) {
-    m_component.begin_domain(config.dmabuf);
-}
+      m_max_memory(config.max_memory), m_dmabuf(config.dmabuf != UCS_NO) {}
 
 Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config) {
     std::unique_ptr<Md, void (*)(Md *)> md(new Md(component, cards, config), [](Md *made) { delete made; });
     if (md->m_device != "auto")
         if (auto named = cards.named(md->m_device); !named)
             return tl::unexpected(named.error());
+    component.begin_domain(config.dmabuf);
+    md->m_begun = true;
     settings().max_memory.store(md->limit(), std::memory_order_relaxed);
     if (!cards.empty())
         component.start_listening(cards);

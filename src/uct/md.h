@@ -39,7 +39,10 @@ public:
 
 private:
     Md(Component &component, Cards &cards, const MdConfig &config);
-    ~Md() { m_component.end_domain(); }
+    ~Md() {
+        if (m_begun)
+            m_component.end_domain();
+    }
 
     std::uint64_t limit() const; // of each card
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);
@@ -51,6 +54,7 @@ private:
     const std::string m_device; // named by the user, or "auto"
     const std::size_t m_max_memory;
     const bool m_dmabuf;
+    bool m_begun = false;
 };
 
 } // namespace gaudi::uct

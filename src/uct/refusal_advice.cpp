@@ -64,8 +64,10 @@ void RefusalAdvice::begin() {
     if (m_domains++ != 0 || m_depth != 0 || !call.ucs_log_push_handler || !call.ucs_log_pop_handler ||
         !call.ucs_log_num_handlers)
         return;
+    const unsigned before = call.ucs_log_num_handlers();
     call.ucs_log_push_handler(advise);
-    m_depth = call.ucs_log_num_handlers();
+    if (const unsigned now = call.ucs_log_num_handlers(); now == before + 1) // else the stack was full
+        m_depth = now;
 }
 
 void RefusalAdvice::end() {

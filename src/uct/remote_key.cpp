@@ -58,9 +58,7 @@ bool is_dmabuf(int fd) {
     return path.substr(path.rfind('/') + 1).starts_with("dmabuf");
 }
 
-bool RemoteKey::own() const {
-    return process == own_process();
-}
+bool RemoteKey::own() const { return process == own_process(); }
 
 RemoteKey RemoteKey::of(const MemoryHandle &handle) {
     if (handle.process != 0)
@@ -84,8 +82,8 @@ Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
     if (key.descriptor < kNotOurs)
         return refuse(EINVAL, fmt::format("a remote key names descriptor {}, which is none", key.descriptor));
     if (key.length == 0 || key.address + key.length < key.address)
-        return refuse(EINVAL, fmt::format("a remote key names {} bytes at {:#x}, which is no range", key.length,
-                                          key.address));
+        return refuse(EINVAL,
+                      fmt::format("a remote key names {} bytes at {:#x}, which is no range", key.length, key.address));
     if (key.own() && key.descriptor >= 0) {
         const Region *region = cards.find(key.address);
         if (!region || region->base() != key.address || region->size() != key.length)
@@ -105,16 +103,17 @@ Result<thunk::Fd> RemoteKey::fetch() const {
                                          process, std::strerror(errno)));
     thunk::Fd fetched(static_cast<int>(syscall(SYS_pidfd_getfd, target.get(), descriptor, 0)));
     if (!fetched)
-        return refuse(errno, fmt::format("descriptor {} of process {} cannot be fetched: {}{}", descriptor, process,
-                                         std::strerror(errno),
-                                         errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
+        return refuse(errno,
+                      fmt::format("descriptor {} of process {} cannot be fetched: {}{}", descriptor, process,
+                                  std::strerror(errno),
+                                  errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
     const off_t size = lseek(fetched.get(), 0, SEEK_END);
     if (!is_dmabuf(fetched.get()) || size < 0 || static_cast<std::uint64_t>(size) != length)
-        return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of {} bytes", descriptor, process,
-                                          length));
+        return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of {} bytes", descriptor,
+                                          process, length));
     if (const std::string name = exporter(fetched.get()); !name.empty() && name != kExporter)
-        return refuse(EINVAL, fmt::format("the dma-buf {} of process {} is exported by {}, not by {}", descriptor, process,
-                                          name, kExporter));
+        return refuse(EINVAL, fmt::format("the dma-buf {} of process {} is exported by {}, not by {}", descriptor,
+                                          process, name, kExporter));
     return fetched;
 }
 

@@ -17,7 +17,7 @@ bool is_dmabuf(int fd);
 struct RemoteKey {
     std::uint64_t address;
     std::uint64_t length;
-    std::int32_t descriptor; // or one of these
+    std::int32_t descriptor;                         // or one of these
     static constexpr std::int32_t kNotExported = -1; // the address is good all the same, within the process
     static constexpr std::int32_t kNotOurs = -2;     // registered here for UCX's sake only: copies do not reach it
     std::int32_t process;

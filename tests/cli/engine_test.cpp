@@ -55,7 +55,8 @@ TEST_P(Engine, PerftestOfAnyTwoMemories) {
     for (const char *memory : {"gaudi", "host,gaudi", "gaudi,host"})
         for (const char *test : {"tag_lat", "tag_bw", "ucp_put_lat", "ucp_get", "stream_bw", "ucp_am_bw"})
             for (const char *size : {"8", "100000"}) {
-                const Result got = on({"ucx_perftest", "-l", "-t", test, "-m", memory, "-n", "20", "-w", "2", "-s", size});
+                const Result got =
+                    on({"ucx_perftest", "-l", "-t", test, "-m", memory, "-n", "20", "-w", "2", "-s", size});
                 EXPECT_EQ(got.code, 0) << test << ' ' << memory << ' ' << size;
                 EXPECT_THAT(got.out, HasSubstr("\nFinal: "));
                 EXPECT_THAT(got.out, Not(::testing::ContainsRegex(" (WARN|ERROR) ")));
@@ -67,7 +68,8 @@ TEST_P(Engine, PerftestWithoutCardsSaysWhy) {
                              "gaudi", "-n", "10"});
     EXPECT_NE(wrong.code, 0);
     EXPECT_THAT(wrong.out, HasSubstr("GAUDI_MAPPING_TABLE"));
-    const Result none = on({"env", "SOFTGAUDI_CARDS=0", "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "10"});
+    const Result none =
+        on({"env", "SOFTGAUDI_CARDS=0", "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "10"});
     EXPECT_NE(none.code, 0);
     EXPECT_THAT(none.out, HasSubstr("there is no Gaudi card"));
 }
@@ -76,8 +78,8 @@ TEST_P(Engine, PerftestOfTheTransportAlone) {
     for (const char *memory : {"gaudi", "host,gaudi", "gaudi,host"})
         for (const char *test : {"put_bw", "put_lat", "get"})
             for (const char *data : {"short", "zcopy"}) {
-                const Result got = on({"ucx_perftest", "-l", "-x", "gaudi_cpy", "-d", "gaudi", "-t", test, "-D", data, "-m",
-                                       memory, "-n", "20", "-w", "2", "-s", "4096"});
+                const Result got = on({"ucx_perftest", "-l", "-x", "gaudi_cpy", "-d", "gaudi", "-t", test, "-D", data,
+                                       "-m", memory, "-n", "20", "-w", "2", "-s", "4096"});
                 EXPECT_EQ(got.code, 0) << test << ' ' << data << ' ' << memory << '\n' << got.out;
                 EXPECT_THAT(got.out, HasSubstr("\nFinal: "));
                 EXPECT_THAT(got.out, Not(::testing::ContainsRegex(" (WARN|ERROR) ")));
@@ -87,13 +89,12 @@ TEST_P(Engine, PerftestOfTheTransportAlone) {
 TEST_P(Engine, DetailsOfTheTransport) {
     const Result got = on({"ucx_info", "-d", "-t", "gaudi_cpy"});
     EXPECT_EQ(got.code, 0);
-    for (const char *line : {"# Memory domain: gaudi_copy\n", "#     Component: gaudi_copy\n",
-                             "#             allocate: unlimited\n", "#             register: unlimited, dmabuf, cost: 0 nsec\n",
-                             "#           remote key: 24 bytes\n",
-                             "#         memory types: host (access,reg), gaudi (access,alloc,reg,detect,dmabuf)\n",
-                             "#      Transport: gaudi_cpy\n", "#           Type: accelerator\n", "#            put_short: <= ",
-                             "#            put_zcopy: unlimited", "#            get_short: <= ",
-                             "#            get_zcopy: unlimited"})
+    for (const char *line :
+         {"# Memory domain: gaudi_copy\n", "#     Component: gaudi_copy\n", "#             allocate: unlimited\n",
+          "#             register: unlimited, dmabuf, cost: 0 nsec\n", "#           remote key: 24 bytes\n",
+          "#         memory types: host (access,reg), gaudi (access,alloc,reg,detect,dmabuf)\n",
+          "#      Transport: gaudi_cpy\n", "#           Type: accelerator\n", "#            put_short: <= ",
+          "#            put_zcopy: unlimited", "#            get_short: <= ", "#            get_zcopy: unlimited"})
         EXPECT_THAT(got.out, HasSubstr(line));
     EXPECT_THAT(got.out, Not(HasSubstr("gaudi_gdr")));
 }
@@ -108,14 +109,15 @@ TEST_P(Engine, Settings) {
 }
 
 TEST_P(Engine, OldLaunchLinesBringNoWarning) {
-    const Result got = on({"env", "UCX_GAUDI_GDR_DEVICE_ID=3", "UCX_TLS=tcp,gaudi", "ucx_perftest", "-l", "-t", "tag_lat",
-                           "-m", "gaudi", "-n", "20", "-w", "2"});
+    const Result got = on({"env", "UCX_GAUDI_GDR_DEVICE_ID=3", "UCX_TLS=tcp,gaudi", "ucx_perftest", "-l", "-t",
+                           "tag_lat", "-m", "gaudi", "-n", "20", "-w", "2"});
     EXPECT_EQ(got.code, 0) << got.out;
     EXPECT_THAT(got.out, Not(::testing::ContainsRegex(" (WARN|ERROR) ")));
 }
 
 TEST_P(Engine, NothingIsLeft) {
-    const Result got = on({"env", "-u", "LD_PRELOAD", "/bin/sh", "-c", "ucx_info -v >/dev/null && echo $SOFTGAUDI_DIR"});
+    const Result got =
+        on({"env", "-u", "LD_PRELOAD", "/bin/sh", "-c", "ucx_info -v >/dev/null && echo $SOFTGAUDI_DIR"});
     EXPECT_EQ(got.code, 0);
     EXPECT_FALSE(fs::exists(fs::path(got.out).parent_path()));
 }

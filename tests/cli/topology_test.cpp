@@ -95,7 +95,8 @@ TEST(Topology, TheMachinesOwnDevicesStay) {
 }
 
 TEST(Topology, NobodyElseSeesIt) {
-    Command command(run({"--topology"}, shell("test -d " + kLinks + "0000:19:00.0/ && echo there; exec tail -f /dev/null")));
+    Command command(
+        run({"--topology"}, shell("test -d " + kLinks + "0000:19:00.0/ && echo there; exec tail -f /dev/null")));
     EXPECT_EQ(command.out().line(), "there");
     EXPECT_FALSE(fs::exists(kLinks + "0000:19:00.0/infiniband"));
     EXPECT_FALSE(fs::exists("/sys/devices/pci0000:16/0000:16:01.0/0000:17:00.0/0000:18:00.0/0000:19:00.0"));

@@ -5,7 +5,9 @@
 #include "counted.h"
 #include "fabric.h"
 
+#include <algorithm>
 #include <list>
+#include <utility>
 
 using namespace e2e;
 
@@ -13,15 +15,22 @@ namespace {
 
 class Cost : public FabricTest {
 protected:
-    /// One put from the first side to the second, when both have done it before; what it moved.
+    /// One put from the first side to the second, when both have done it before; what it moved. Of three, the one that
+    /// nothing else came between: the two processes also tell each other that they live.
     static Moved put(Side &side, bool first, Memory &memory, std::size_t size) {
         exchange(side, first, Operation::put, memory, size, true);
-        std::vector<Moved> looks;
-        exchange(side, first, Operation::put, memory, size, true, [&] { looks.push_back(counted()); });
-        return first ? looks.at(1) - looks.at(0) : Moved{};
+        std::vector<Moved> puts;
+        for (unsigned i = 0; i < 3; ++i) {
+            std::vector<Moved> looks;
+            exchange(side, first, Operation::put, memory, size, true, [&] { looks.push_back(counted()); });
+            puts.push_back(first ? looks.at(1) - looks.at(0) : Moved{});
+        }
+        return *std::ranges::min_element(puts, {},
+                                         [](const Moved &one) { return std::pair(one.clock_ns, one.requests); });
     }
 };
 
+#ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and keeps no registrations
 TEST_F(Cost, a_put_of_card_memory_takes_the_work_of_one_of_host_memory) {
     run_pair([](Side &side, bool first) {
         constexpr std::size_t kLargest = 16 << 20;
@@ -58,6 +67,7 @@ TEST_F(Cost, a_put_of_card_memory_takes_the_work_of_one_of_host_memory) {
         }
     });
 }
+#endif
 
 TEST_F(Cost, zero_copy_is_faster_than_staging_from_4_kib_on) {
     // As on a Gaudi2 server: PCIe gen 4 x16 per card, 200 Gb/s per HCA.

@@ -18,7 +18,7 @@ TEST(SteadyState, a_thousand_posted_copies_through_uct_take_few_submissions) {
     const uct_side::Buffer buffer(domain, 2 * kCopies * kSmall);
     uct_side::Bytes host(2 * kCopies * kSmall, 1);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
-    ASSERT_EQ(transport.put(host.data(), buffer.address(), 64, memh), UCS_OK); // opened, mapped
+    ASSERT_EQ(transport.put(host.data(), buffer.address(), 2 << 20, memh), UCS_OK); // opened, mapped
     const std::uint64_t submissions = counted("submissions"), maps = counted("maps");
     uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
     for (unsigned i = 0; i < kCopies; ++i) {

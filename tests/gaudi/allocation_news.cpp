@@ -16,9 +16,7 @@ void tell() {
 
 } // namespace
 
-void gaudi::test::at_allocations(void (*news)()) {
-    current = news;
-}
+void gaudi::test::at_allocations(void (*news)()) { current = news; }
 
 void *operator new(std::size_t size) {
     tell();

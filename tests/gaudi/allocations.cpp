@@ -12,28 +12,32 @@ namespace {
 std::atomic<std::uint64_t> count{0};
 
 /// Not of a library: the software card's is loaded, the code under test is linked in.
-bool is_ours(const void *caller) {
-    return caller >= &__executable_start && caller < &etext;
-}
+bool is_ours(const void *caller) { return caller >= &__executable_start && caller < &etext; }
 
 } // namespace
 
-std::uint64_t allocations() {
-    return count.load(std::memory_order_relaxed);
-}
+std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 
-void *operator new(std::size_t size) {
-    if (is_ours(__builtin_return_address(0)))
+namespace {
+
+void *allocate(std::size_t size, const void *caller) {
+    if (is_ours(caller))
         count.fetch_add(1, std::memory_order_relaxed);
     if (void *memory = std::malloc(size))
         return memory;
     throw std::bad_alloc();
 }
 
-void operator delete(void *memory) noexcept {
-    std::free(memory);
-}
+} // namespace
 
-void operator delete(void *memory, std::size_t) noexcept {
-    std::free(memory);
-}
+void *operator new(std::size_t size) { return allocate(size, __builtin_return_address(0)); }
+
+void *operator new[](std::size_t size) { return allocate(size, __builtin_return_address(0)); }
+
+void operator delete[](void *memory) noexcept { std::free(memory); }
+
+void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
+
+void operator delete(void *memory) noexcept { std::free(memory); }
+
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }

@@ -136,7 +136,8 @@ TEST_F(CardsTest, they_are_found_by_the_names_users_give_them) {
     for (const char *wrong : {"8", "-1", "", "module:8", "module:", "0000:20:00.0", "1x"}) {
         const auto found = cards().named(wrong);
         ASSERT_FALSE(found) << wrong;
-        EXPECT_THAT(found.error().text, HasSubstr("there is no card '" + std::string(wrong) + "' (a number from 0 to 7"));
+        EXPECT_THAT(found.error().text,
+                    HasSubstr("there is no card '" + std::string(wrong) + "' (a number from 0 to 7"));
     }
 }
 

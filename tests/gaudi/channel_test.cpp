@@ -142,8 +142,12 @@ class Arming : public GaudiTest {
 protected:
     static Mover::Operation operation(std::uint64_t destination, std::uint64_t source, std::uint64_t length,
                                       int &errors) {
-        return {destination, source, length, nullptr,
-                [](void *user, int error) { *static_cast<int *>(user) += error == 0 ? 0 : 1; }, &errors};
+        return {destination,
+                source,
+                length,
+                nullptr,
+                [](void *user, int error) { *static_cast<int *>(user) += error == 0 ? 0 : 1; },
+                &errors};
     }
     /// Without polling: only the descriptor tells.
     static void sleep_until_over(Mover &mover, const Event &event) {

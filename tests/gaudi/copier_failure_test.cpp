@@ -76,8 +76,8 @@ TEST_F(CopierFailure, a_submission_that_is_refused_ends_it_as_well) {
 }
 
 TEST_F(CopierFailure, a_driver_that_is_short_of_memory_for_a_moment_is_asked_again) {
-    set("SOFTGAUDI_FAULTS", at_submission(3, "ENOMEM") + ";" + at_submission(4, "EAGAIN") + ";" +
-                                at_submission(7, "EINTR"));
+    set("SOFTGAUDI_FAULTS",
+        at_submission(3, "ENOMEM") + ";" + at_submission(4, "EAGAIN") + ";" + at_submission(7, "EINTR"));
     Engine engine(card(), 16 * kMiB, 64 * kMiB);
     post_many(engine);
     ASSERT_TRUE(engine.finish());

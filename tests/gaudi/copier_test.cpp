@@ -199,6 +199,23 @@ TEST_F(CopierTest, a_small_copy_does_not_wait_behind_large_ones) {
     ASSERT_TRUE(engine.finish());
 }
 
+TEST_F(CopierTest, a_lane_that_is_always_full_does_not_starve_the_others) {
+    Engine engine(card(), 64 * kMiB, 64 * kMiB);
+    Engine other(card(), 4 * kMiB, 4 * kMiB);
+    for (std::uint64_t i = 0; i < 64 * 60; ++i) // more than the window takes
+        engine.down(i * 8192, i * 8192, 4096);
+    other.up(0, 0, 4096);
+    ASSERT_TRUE(until([&] {
+        for (std::uint64_t i = 0; i < 64; ++i) // there is always more
+            engine.down(i * 8192, i * 8192, 4096);
+        engine.copier.progress();
+        engine.channel.dispatch();
+        other.channel.dispatch();
+        return other.ended == 1;
+    }));
+    ASSERT_TRUE(engine.finish());
+}
+
 TEST_F(CopierTest, copies_of_nothing_end_too) {
     Engine engine(card());
     engine.down(0, 0, 0);

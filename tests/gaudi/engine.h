@@ -20,7 +20,8 @@ namespace gaudi::test {
 class Window {
 public:
     explicit Window(const Region &region)
-        : m_base(region.base()), m_export(value(value(region.card().open()).export_dmabuf(region.base(), region.size()))) {}
+        : m_base(region.base()),
+          m_export(value(value(region.card().open()).export_dmabuf(region.base(), region.size()))) {}
 
     Bytes read(std::uint64_t address, std::size_t length) const {
         Bytes bytes(length);
@@ -65,7 +66,9 @@ public:
         if (!bytes.empty())
             std::memcpy(data() + offset, bytes.data(), bytes.size());
     }
-    Bytes read(std::uint64_t offset, std::size_t length) const { return Bytes(data() + offset, data() + offset + length); }
+    Bytes read(std::uint64_t offset, std::size_t length) const {
+        return Bytes(data() + offset, data() + offset + length);
+    }
 
 private:
     std::size_t m_size;

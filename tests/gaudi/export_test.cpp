@@ -47,7 +47,8 @@ TEST_F(Export, allocations_of_a_block_share_its_export) {
     Region &first = region(), &second = region();
     ASSERT_EQ(&first, &second);
     const auto a = value(first.dmabuf()), b = value(second.dmabuf());
-    struct stat one {}, other {};
+    struct stat one {
+    }, other{};
     ASSERT_EQ(fstat(a.get(), &one), 0);
     ASSERT_EQ(fstat(b.get(), &other), 0);
     EXPECT_EQ(one.st_ino, other.st_ino);

@@ -28,9 +28,7 @@ inline constexpr std::uint64_t kMiB = 1ull << 20;
 inline constexpr std::uint64_t kGiB = 1ull << 30;
 inline constexpr std::uint64_t kPage = 768 * kMiB; // of a Gaudi2
 
-inline void set(const char *name, const std::string &value) {
-    setenv(name, value.c_str(), 1);
-}
+inline void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
 
 /// What a step gave; its sentence fails the test.
 template <class T>

@@ -17,9 +17,7 @@ namespace {
 
 constexpr std::uint64_t kGranule = Heap::kGranule;
 
-std::uint64_t granules(std::uint64_t length) {
-    return (length + kGranule - 1) / kGranule;
-}
+std::uint64_t granules(std::uint64_t length) { return (length + kGranule - 1) / kGranule; }
 
 /// Live allocations by offset, and nothing else.
 struct Model {
@@ -134,7 +132,9 @@ TEST(HeapProperty, the_worst_fragmentation_of_a_fixed_workload_stays_below_what_
     for (unsigned step = 0; step < 200'000; ++step) {
         // Phases of other sizes, as programs have them, leave holes that the next phase must be able to use.
         const unsigned phase = step / 20'000 % 3;
-        const std::uint64_t length = phase == 0 ? random.size(12, 26) : phase == 1 ? random.size(12, 16) : random.size(20, 27);
+        const std::uint64_t length = phase == 0   ? random.size(12, 26)
+                                     : phase == 1 ? random.size(12, 16)
+                                                  : random.size(20, 27);
         while (used + length > kLive) {
             const std::size_t victim = random.below(live.size());
             ASSERT_TRUE(blocks[live[victim].block]->free(live[victim].offset));

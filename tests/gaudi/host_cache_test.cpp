@@ -66,8 +66,10 @@ TEST_F(HostCacheTest, a_range_that_overlaps_takes_the_place_of_the_old_ones) {
 
 TEST_F(HostCacheTest, what_is_forgotten_is_not_found) {
     HostCache::get().enable();
-    for (const auto &[begin, length] : {std::pair{kFake, kPageSize}, {kFake - 1, std::uint64_t{2}},
-                                        {kFake + 3 * kPageSize, std::uint64_t{1}}, {kFake - kPageSize, 100 * kPageSize},
+    for (const auto &[begin, length] : {std::pair{kFake, kPageSize},
+                                        {kFake - 1, std::uint64_t{2}},
+                                        {kFake + 3 * kPageSize, std::uint64_t{1}},
+                                        {kFake - kPageSize, 100 * kPageSize},
                                         {std::uint64_t{0}, UINT64_MAX}}) {
         const auto range = find(kFake, 4 * kPageSize);
         forget(begin, length);

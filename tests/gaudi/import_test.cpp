@@ -39,7 +39,8 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
         errno = EINVAL; // an operation that the driver does not know
         return -1;
     }
-    void *seen = mmap(nullptr, asked.size, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(asked.fd_or_address), 0);
+    void *seen =
+        mmap(nullptr, asked.size, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(asked.fd_or_address), 0);
     const auto mapped = thunk::Device(*value(thunk::Library::find()), fd).host_map(seen, asked.size);
     if (!mapped) {
         errno = mapped.error().code;
@@ -53,7 +54,8 @@ namespace {
 
 class Import : public GaudiTest {
 protected:
-    static constexpr std::uint64_t kAddress = 0x7000'0000'0000; // where the other device's driver has it; nobody reads there
+    static constexpr std::uint64_t kAddress =
+        0x7000'0000'0000; // where the other device's driver has it; nobody reads there
     static constexpr std::uint64_t kOffset = 3 * 4096;
     static constexpr std::uint64_t kLength = kMiB;
 
@@ -61,7 +63,8 @@ protected:
         if (ftruncate(m_memory.get(), 4 * kMiB) != 0)
             throw std::bad_alloc();
     }
-    static int copy(Mover &mover, std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange &range) {
+    static int copy(Mover &mover, std::uint64_t destination, std::uint64_t source, std::uint64_t length,
+                    HostRange &range) {
         int result = -1;
         const auto done = [](void *user, int error) { *static_cast<int *>(user) = error; };
         const Mover::Posted posted = mover.post({destination, source, length, &range, done, &result});
@@ -117,7 +120,8 @@ class CardToCard : public GaudiTest {
 protected:
     /// Copies from the first card to the second and checks every byte; bytes that came up to the host and went down.
     std::uint64_t staged() {
-        if (!m_first) {
+        if (!m_mover) {
+            m_mover.emplace(cards());
             m_first = value(card(0).arena().allocate({.length = kMiB}));
             m_second = value(card(1).arena().allocate({.length = kMiB}));
         }
@@ -126,9 +130,10 @@ protected:
         value(card(0).copier()), value(card(1).copier()); // their self-tests copy too
         const std::uint64_t before = Counters(card(1))["down_bytes"];
         Tally tally;
-        EXPECT_EQ(m_mover.post({m_second + 5, m_first, kMiB - 5, nullptr, Tally::count, &tally}), Mover::Posted::started);
+        EXPECT_EQ(m_mover->post({m_second + 5, m_first, kMiB - 5, nullptr, Tally::count, &tally}),
+                  Mover::Posted::started);
         EXPECT_TRUE(until([&] {
-            m_mover.progress();
+            m_mover->progress();
             return tally.ended == 1;
         }));
         EXPECT_EQ(tally.failed, 0u);
@@ -136,7 +141,7 @@ protected:
         return Counters(card(1))["down_bytes"] - before;
     }
 
-    Mover m_mover{cards()};
+    std::optional<Mover> m_mover;
     std::uint64_t m_first = 0, m_second = 0, m_round = 0;
 };
 
@@ -154,6 +159,24 @@ TEST_F(CardToCard, goes_through_host_memory_where_it_does_not_and_asks_once) {
     EXPECT_EQ(staged(), kMiB - 5);
     EXPECT_EQ(s_asked, 1u);
     EXPECT_FALSE(cards().find(m_second)->was_exported());
+}
+
+TEST_F(CardToCard, asks_for_no_export_again_where_there_is_none) {
+    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EINVAL");
+    Mover mover(cards());
+    const std::uint64_t first = value(card(0).arena().allocate({.length = kMiB}));
+    const std::uint64_t second = value(card(1).arena().allocate({.length = kMiB}));
+    const std::uint64_t asked = Counters(card(1)).calls("device_mapped_memory_export_dmabuf_fd");
+    Tally tally;
+    for (unsigned i = 0; i < 3; ++i)
+        ASSERT_EQ(mover.post({second, first, kMiB, nullptr, Tally::count, &tally}), Mover::Posted::started);
+    EXPECT_TRUE(until([&] {
+        mover.progress();
+        return tally.ended == 3;
+    }));
+    EXPECT_EQ(tally.failed, 0u);
+    EXPECT_EQ(Counters(card(1)).calls("device_mapped_memory_export_dmabuf_fd"), asked);
+    EXPECT_EQ(s_asked, 0u);
 }
 
 } // namespace

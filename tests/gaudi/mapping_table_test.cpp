@@ -63,8 +63,8 @@ TEST(MappingTable, the_sentence_names_the_entry_that_is_wrong) {
 TEST(MappingTable, a_number_that_is_none_is_quoted) {
     for (const char *bad : {"-1", "1.5", "true", "null", "[]", "\"\"", "\"one\"", "\"1 \"", "4294967296"}) {
         const std::string entry = std::string(R"([{"index": )") + bad + R"(, "module_id": 1, "bus_id": "b"}])";
-        EXPECT_EQ(refusal(entry), std::string("GAUDI_MAPPING_TABLE: \"index\" of entry 0 is ") + bad +
-                                      ", not a number from 0 up");
+        EXPECT_EQ(refusal(entry),
+                  std::string("GAUDI_MAPPING_TABLE: \"index\" of entry 0 is ") + bad + ", not a number from 0 up");
     }
     EXPECT_THAT(refusal(R"([{"index": 0, "module_id": {"a": 1}, "bus_id": "b"}])"),
                 HasSubstr("\"module_id\" of entry 0 is {\"a\":1}"));
@@ -87,8 +87,13 @@ TEST(VisibleModules, a_list_of_numbers_with_or_without_spaces) {
 }
 
 TEST(VisibleModules, the_sentence_quotes_what_is_wrong) {
-    for (const auto &[text, wrong] : {std::pair{"0,x", "x"}, {"1,,2", ""}, {"-1", "-1"}, {"1-3", "1-3"}, {"0x1", "0x1"},
-                                      {"99999999999", "99999999999"}, {" ", ""}}) {
+    for (const auto &[text, wrong] : {std::pair{"0,x", "x"},
+                                      {"1,,2", ""},
+                                      {"-1", "-1"},
+                                      {"1-3", "1-3"},
+                                      {"0x1", "0x1"},
+                                      {"99999999999", "99999999999"},
+                                      {" ", ""}}) {
         const auto parsed = parse_visible_modules(text);
         ASSERT_FALSE(parsed) << text;
         EXPECT_EQ(parsed.error(), std::string("HABANA_VISIBLE_MODULES: '") + wrong + "' is not a module id");

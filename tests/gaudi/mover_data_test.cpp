@@ -34,12 +34,15 @@ class MoverData : public GaudiTest {
 protected:
     void begin(Host host, Completion completion) {
         settings().completion_by_driver = completion == Completion::driver;
-        // The ring, two of the self-test where there is one, and then the user's memory.
+        // The ring of commands, two of the self-test where there is one, what is staged in, and then the user's memory.
         if (host == Host::unpinnable)
-            set("SOFTGAUDI_FAULTS", completion == Completion::driver ? "host_memory_map#2=EFAULT" : "host_memory_map#4=EFAULT");
+            set("SOFTGAUDI_FAULTS",
+                completion == Completion::driver ? "host_memory_map#3=EFAULT" : "host_memory_map#5=EFAULT");
         if (host == Host::cached)
             HostCache::get().enable();
         m_mover = std::make_unique<Mover>(cards());
+        if (host == Host::unpinnable)
+            copy(device(), m_host.address(), 100);
         if (host == Host::registered || host == Host::unpinnable)
             m_range = std::make_unique<HostRange>(m_host.address(), m_host.size(), cards().all().size());
     }

@@ -62,8 +62,8 @@ TEST_F(MoverFailure, blocking_copies_return_the_error_and_the_cause) {
     const std::uint64_t memory = device();
     EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), 0);
     EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), EIO);
-    EXPECT_THAT(mover.problem(), AllOf(HasSubstr("failed on card " + card().bus_id()),
-                                       HasSubstr("hlthunk_command_submission")));
+    EXPECT_THAT(mover.problem(),
+                AllOf(HasSubstr("failed on card " + card().bus_id()), HasSubstr("hlthunk_command_submission")));
     EXPECT_EQ(mover.copy_now(memory, memory + kMiB, 100), EIO);
     EXPECT_THAT(mover.problem(), HasSubstr("takes no more copies"));
 }
@@ -123,16 +123,16 @@ TEST_F(MoverFailure, movers_in_many_threads_survive_a_reset) {
                 int error = -1;
                 const auto done = [](void *user, int result) { *static_cast<int *>(user) = result; };
                 const std::uint64_t at = t * 8 * kMiB;
-                const auto posted = mover.post({memory + at, m_host.address(at), 20'000, round % 2 == 0 ? &range : nullptr,
-                                                done, &error});
+                const auto posted = mover.post(
+                    {memory + at, m_host.address(at), 20'000, round % 2 == 0 ? &range : nullptr, done, &error});
                 if (posted == Mover::Posted::failed) {
                     ++failed;
                     continue;
                 }
                 hung += until([&] {
-                            mover.progress();
-                            return error >= 0;
-                        })
+                    mover.progress();
+                    return error >= 0;
+                })
                             ? 0
                             : 1;
                 failed += error > 0 ? 1 : 0;

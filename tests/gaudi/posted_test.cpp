@@ -18,10 +18,10 @@ protected:
         ASSERT_EQ(pwrite(exported.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)),
                   static_cast<ssize_t>(bytes.size()));
     }
-    static std::uint64_t flushes(std::size_t index = 0) { return Counters(card(index)).calls("cs_flush_pci_hbw_writes"); }
-    static std::uint64_t device(std::size_t index = 0) {
-        return value(card(index).arena().allocate({.length = kMiB}));
+    static std::uint64_t flushes(std::size_t index = 0) {
+        return Counters(card(index)).calls("cs_flush_pci_hbw_writes");
     }
+    static std::uint64_t device(std::size_t index = 0) { return value(card(index).arena().allocate({.length = kMiB})); }
     static bool finish(Mover &mover) {
         return until([&] {
             mover.progress();

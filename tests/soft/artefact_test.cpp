@@ -43,7 +43,8 @@ public:
     bool has(uint32_t type) const { return section(type) != nullptr; }
 
 private:
-    template <class T> T at(uint64_t offset) const {
+    template <class T>
+    T at(uint64_t offset) const {
         T value{};
         std::memcpy(&value, m_bytes.data() + offset, sizeof value);
         return value;
@@ -54,7 +55,8 @@ private:
                 return &header;
         return nullptr;
     }
-    template <class T> std::vector<T> entries(uint32_t type) const {
+    template <class T>
+    std::vector<T> entries(uint32_t type) const {
         std::vector<T> all;
         const Elf64_Shdr *header = section(type);
         for (uint64_t i = 0; header && i < header->sh_size / sizeof(T); ++i)

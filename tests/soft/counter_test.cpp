@@ -35,13 +35,9 @@ nlohmann::json stat() {
     return nlohmann::json::parse(output.text);
 }
 
-nlohmann::json stat(unsigned card) {
-    return stat()["cards"][card];
-}
+nlohmann::json stat(unsigned card) { return stat()["cards"][card]; }
 
-uint64_t calls(const nlohmann::json &card, const char *function) {
-    return card["calls"].value(function, uint64_t{0});
-}
+uint64_t calls(const nlohmann::json &card, const char *function) { return card["calls"].value(function, uint64_t{0}); }
 
 uint64_t all_calls(const nlohmann::json &card) {
     uint64_t sum = 0;

@@ -128,8 +128,8 @@ TEST_F(Fault, of_all_opens_leaves_the_errno_to_a_search) {
 
 TEST_F(Fault, an_asterisk_is_any_function) {
     set("SOFTGAUDI_FAULTS", "*#3=EOVERFLOW");
-    Card card;                          // 1: open
-    EXPECT_EQ(allocate(card.fd), 0);    // 2
+    Card card;                       // 1: open
+    EXPECT_EQ(allocate(card.fd), 0); // 2
     hlthunk_hw_ip_info info{};
     EXPECT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), -EOVERFLOW);
     EXPECT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), 0);

@@ -30,7 +30,8 @@ public:
 };
 
 /// What a word shows now, to this thread, whoever wrote it.
-template <class Word> Word look(const Word &word) {
+template <class Word>
+Word look(const Word &word) {
     return *const_cast<const volatile Word *>(&word);
 }
 

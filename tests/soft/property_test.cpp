@@ -37,22 +37,48 @@ public:
     void step() {
         switch (below(20)) {
         case 0:
-        case 1: allocate(); break;
-        case 2: allocate_refused(); break;
-        case 3: free(); break;
+        case 1:
+            allocate();
+            break;
+        case 2:
+            allocate_refused();
+            break;
+        case 3:
+            free();
+            break;
         case 4:
-        case 5: map_device(); break;
+        case 5:
+            map_device();
+            break;
         case 6:
-        case 7: map_host(); break;
-        case 8: map_refused(); break;
+        case 7:
+            map_host();
+            break;
+        case 8:
+            map_refused();
+            break;
         case 9:
-        case 10: unmap(); break;
-        case 11: unmap_refused(); break;
-        case 12: export_memory(); break;
-        case 13: export_refused(); break;
-        case 14: close_export(); break;
-        case 15: write_host(); break;
-        default: run_packets(); break;
+        case 10:
+            unmap();
+            break;
+        case 11:
+            unmap_refused();
+            break;
+        case 12:
+            export_memory();
+            break;
+        case 13:
+            export_refused();
+            break;
+        case 14:
+            close_export();
+            break;
+        case 15:
+            write_host();
+            break;
+        default:
+            run_packets();
+            break;
         }
         check_usage();
     }
@@ -73,7 +99,8 @@ private:
     // ---- chance
     uint64_t below(uint64_t limit) { return std::uniform_int_distribution<uint64_t>(0, limit - 1)(m_random); }
     bool chance(uint64_t one_in) { return below(one_in) == 0; }
-    template <class Map, class Wanted> auto pick(Map &map, Wanted wanted) {
+    template <class Map, class Wanted>
+    auto pick(Map &map, Wanted wanted) {
         std::vector<typename Map::iterator> found;
         for (auto entry = map.begin(); entry != map.end(); ++entry)
             if (wanted(entry->second))
@@ -172,8 +199,8 @@ private:
         const bool certain = m_reference.is_free(hint, hint + whole + kHostPage);
         const bool taken = !m_reference.is_free(hint, hint + whole);
         errno = 0;
-        const uint64_t address =
-            hlthunk_host_memory_map_flags(m_card.fd, m_host + offset, hint, size, force ? uint32_t{HL_MEM_FORCE_HINT} : 0);
+        const uint64_t address = hlthunk_host_memory_map_flags(m_card.fd, m_host + offset, hint, size,
+                                                               force ? uint32_t{HL_MEM_FORCE_HINT} : 0);
         if (force && hint != 0 && shift != 0)
             return refused(address, EINVAL);
         if (force && (hint == 0 || !aligned || taken))
@@ -388,9 +415,7 @@ TEST_F(Property, any_sequence_of_calls_agrees_with_the_reference) {
     walk(wanted ? static_cast<uint32_t>(std::strtoul(wanted, nullptr, 0)) : std::random_device{}());
 }
 
-TEST_F(Property, a_known_sequence_of_calls_agrees_with_the_reference) {
-    walk(20240611);
-}
+TEST_F(Property, a_known_sequence_of_calls_agrees_with_the_reference) { walk(20240611); }
 
 TEST_F(Property, a_known_sequence_agrees_with_the_reference_while_writes_are_posted) {
     set("SOFTGAUDI_QUIRKS", "posted");

@@ -63,9 +63,8 @@ struct Reference {
     uint64_t used = 0;
 
     bool is_free(uint64_t begin, uint64_t end) const {
-        return std::none_of(mappings.begin(), mappings.end(), [&](const auto &entry) {
-            return entry.second.begin < end && begin < entry.second.end;
-        });
+        return std::none_of(mappings.begin(), mappings.end(),
+                            [&](const auto &entry) { return entry.second.begin < end && begin < entry.second.end; });
     }
 };
 

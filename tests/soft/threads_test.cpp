@@ -55,9 +55,7 @@ void all_at_once(unsigned threads, const std::function<void(unsigned)> &work) {
 TEST_F(Threads, three_hundred_map_copy_wait_and_unmap_without_mixing_their_bytes) {
     Card card;
     const uint64_t device = card.memory();
-    all_at_once(300, [&](unsigned i) {
-        round_trip(card.fd, device + i * uint64_t{8192}, i);
-    });
+    all_at_once(300, [&](unsigned i) { round_trip(card.fd, device + i * uint64_t{8192}, i); });
     hlthunk_dram_usage_info usage{};
     ASSERT_EQ(hlthunk_get_dram_usage(card.fd, &usage), 0);
     EXPECT_EQ(usage.ctx_dram_mem, kPage);

@@ -107,7 +107,8 @@ TEST_F(Copy, host_to_host_and_beyond_a_block_are_refused) {
     const Transport transport(domain);
     const Buffer buffer(domain, kPage);
     Bytes host(4096);
-    EXPECT_EQ(transport.put(host.data(), reinterpret_cast<std::uint64_t>(host.data() + 2048), 100), UCS_ERR_UNSUPPORTED);
+    EXPECT_EQ(transport.put(host.data(), reinterpret_cast<std::uint64_t>(host.data() + 2048), 100),
+              UCS_ERR_UNSUPPORTED);
     EXPECT_NE(transport.put(host.data(), buffer.address(kPage - 10), 100), UCS_OK);
     uct_iov_t two[2] = {{host.data(), 10, nullptr, 0, 1}, {host.data(), 10, nullptr, 0, 1}};
     EXPECT_EQ(uct_ep_put_zcopy(transport.ep(), two, 2, buffer.address(), 0, nullptr), UCS_ERR_INVALID_PARAM);
@@ -118,7 +119,8 @@ TEST_F(Copy, from_memory_that_cannot_be_pinned) {
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
     // Read-only pages: a card may not write there, so the driver does not map them.
-    auto *fixed = static_cast<unsigned char *>(mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto *fixed =
+        static_cast<unsigned char *>(mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const Bytes bytes = pattern(kMiB, 9);
     std::memcpy(fixed, bytes.data(), kMiB);
     ASSERT_EQ(mprotect(fixed, kMiB, PROT_READ), 0);

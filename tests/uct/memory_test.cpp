@@ -197,7 +197,8 @@ TEST_F(MemoryTest, fixed_memory_is_exactly_where_it_is_wanted) {
     EXPECT_EQ(domain.query(wanted + 9'999)->base_address, wanted);
 
     uct_allocated_memory_t memory{};
-    for (void *taken : {static_cast<void *>(wanted), static_cast<void *>(wanted + 4096), static_cast<void *>(first.data())})
+    for (void *taken :
+         {static_cast<void *>(wanted), static_cast<void *>(wanted + 4096), static_cast<void *>(first.data())})
         EXPECT_NE(Buffer::allocate(domain, 100, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = taken}, memory), UCS_OK);
     EXPECT_NE(Buffer::allocate(domain, 100, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = &memory}, memory), UCS_OK)
         << "no card has memory at an address of the host";

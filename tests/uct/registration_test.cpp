@@ -49,9 +49,9 @@ TEST_F(Registration, of_gaudi_memory_finds_the_block_with_and_without_its_descri
     const auto seen = domain.query(buffer.data() + 100, 1000, 0x7f);
     ASSERT_TRUE(seen && seen->dmabuf_fd >= 0);
     const uct_mem_h plain = domain.reg(buffer.data() + 100, 1000);
-    const uct_mem_h by_descriptor =
-        domain.reg(buffer.data() + 100, 1000,
-                   RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, seen->dmabuf_fd, seen->dmabuf_offset, UCS_MEMORY_TYPE_GAUDI});
+    const uct_mem_h by_descriptor = domain.reg(
+        buffer.data() + 100, 1000,
+        RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, seen->dmabuf_fd, seen->dmabuf_offset, UCS_MEMORY_TYPE_GAUDI});
     close(seen->dmabuf_fd);
     EXPECT_EQ(domain.key(plain), domain.key(by_descriptor));
     transport.write(buffer, pattern(1000, 3), 100);
@@ -69,12 +69,11 @@ TEST_F(Registration, of_other_memory_succeeds_and_copies_through_it_are_refused)
     auto *foreign = reinterpret_cast<unsigned char *>(0x7f12'0000'0000); // nothing is there: whoever touches it crashes
     const int file = memfd_create("no dma-buf", MFD_CLOEXEC);
     const int dmabuf = domain.query(buffer.data(), 1, 16)->dmabuf_fd; // a dma-buf, but not of that address
-    for (const auto &params :
-         {RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_CUDA},
-          RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_GAUDI},
-          RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, file, 0, UCS_MEMORY_TYPE_CUDA},
-          RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, dmabuf, 4096, UCS_MEMORY_TYPE_ROCM},
-          RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, 999'999, 0, UCS_MEMORY_TYPE_CUDA}}) {
+    for (const auto &params : {RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_CUDA},
+                               RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_GAUDI},
+                               RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, file, 0, UCS_MEMORY_TYPE_CUDA},
+                               RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, dmabuf, 4096, UCS_MEMORY_TYPE_ROCM},
+                               RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, 999'999, 0, UCS_MEMORY_TYPE_CUDA}}) {
         const uct_mem_h memh = domain.reg(foreign, kMiB, params);
         for (const std::size_t length : {std::size_t{8}, kMiB}) {
             EXPECT_EQ(transport.put(foreign, buffer.address(), length, memh), UCS_ERR_UNSUPPORTED);
@@ -106,7 +105,8 @@ TEST_F(Registration, every_query_gives_a_descriptor_of_its_own_and_the_offset) {
     ASSERT_TRUE(first && second);
     EXPECT_NE(first->dmabuf_fd, second->dmabuf_fd);
     EXPECT_EQ(first->dmabuf_offset - second->dmabuf_offset, 5 * kMiB);
-    struct stat one {}, other {};
+    struct stat one {
+    }, other{};
     ASSERT_EQ(fstat(first->dmabuf_fd, &one), 0);
     ASSERT_EQ(fstat(second->dmabuf_fd, &other), 0);
     EXPECT_EQ(one.st_ino, other.st_ino) << "one export behind them";

@@ -98,7 +98,8 @@ ucs_status_t Domain::dereg(uct_mem_h memh, unsigned flags) const {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-ucs_status_t Buffer::allocate(const Domain &domain, std::size_t size, const Wish &wish, uct_allocated_memory_t &memory) {
+ucs_status_t Buffer::allocate(const Domain &domain, std::size_t size, const Wish &wish,
+                              uct_allocated_memory_t &memory) {
     const uct_md_h md = domain.md();
     const uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
     uct_mem_alloc_params_t params{};
@@ -142,7 +143,8 @@ Transport::Transport(Domain &domain, const char *name) {
     uct_iface_progress_enable(m_iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 
     std::vector<char> address(attributes().iface_addr_len);
-    check(uct_iface_get_address(m_iface, reinterpret_cast<uct_iface_addr_t *>(address.data())), "uct_iface_get_address");
+    check(uct_iface_get_address(m_iface, reinterpret_cast<uct_iface_addr_t *>(address.data())),
+          "uct_iface_get_address");
     uct_ep_params_t ep{};
     ep.field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR;
     ep.iface = m_iface;

@@ -72,7 +72,8 @@ public:
         void *address = nullptr;
         ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
     };
-    static ucs_status_t allocate(const Domain &domain, std::size_t size, const Wish &wish, uct_allocated_memory_t &memory);
+    static ucs_status_t allocate(const Domain &domain, std::size_t size, const Wish &wish,
+                                 uct_allocated_memory_t &memory);
 
     Buffer(const Domain &domain, std::size_t size) : Buffer(domain, size, Wish{}) {}
     Buffer(const Domain &domain, std::size_t size, const Wish &wish);

@@ -25,12 +25,8 @@ void ends_with(Kind kind, const Packets &packets, size_t size = SIZE_MAX) {
     EXPECT_EQ(trap->kind, kind);
 }
 
-Packets list(uint64_t index, uint64_t table) {
-    return Packets().add({0, 0x0E000000}).address(index).address(table);
-}
-Packets load_and_execute(uint32_t word, uint64_t source) {
-    return Packets().add({word, 0x0F000000}).address(source);
-}
+Packets list(uint64_t index, uint64_t table) { return Packets().add({0, 0x0E000000}).address(index).address(table); }
+Packets load_and_execute(uint32_t word, uint64_t source) { return Packets().add({word, 0x0F000000}).address(source); }
 
 TEST(SmallBus, plain_packets_end_well) {
     ends_well(Packets());
@@ -39,9 +35,9 @@ TEST(SmallBus, plain_packets_end_well) {
 }
 
 TEST(SmallBus, a_packet_cut_off_anywhere_is_no_packet) {
-    for (const Packets &packets : {Packets().copy(0, 4096, 8), Packets().message(4096, 1), Packets().nop(),
-                                   Packets().nested(4096, 8), list(4096, 8192), load_and_execute(0x100, 4096),
-                                   Packets().add({2, 0x02000000, 1, 2, 3, 4})})
+    for (const Packets &packets :
+         {Packets().copy(0, 4096, 8), Packets().message(4096, 1), Packets().nop(), Packets().nested(4096, 8),
+          list(4096, 8192), load_and_execute(0x100, 4096), Packets().add({2, 0x02000000, 1, 2, 3, 4})})
         for (size_t size = 1; size < packets.size(); ++size)
             ends_with(Kind::undefined_opcode, packets, size);
 }
@@ -127,26 +123,14 @@ TEST(SmallBus, all_ones_and_all_zeroes_end) {
 int run(std::span<const unsigned char> program, uint32_t queue = kDown, uint64_t timeout_ns = 30'000'000'000) {
     return fuzz::WholeCard::instance().run(program, queue, timeout_ns);
 }
-int run(const Packets &packets) {
-    return run(bytes(packets));
-}
-int run_briefly(const Packets &packets) {
-    return run(bytes(packets), kDown, 50'000'000);
-}
+int run(const Packets &packets) { return run(bytes(packets)); }
+int run_briefly(const Packets &packets) { return run(bytes(packets), kDown, 50'000'000); }
 
 // Operands as the harness reads them.
-uint64_t host(uint64_t offset) {
-    return fuzz::WholeCard::operand(0, offset);
-}
-uint64_t device(uint64_t offset) {
-    return fuzz::WholeCard::operand(1, offset);
-}
-uint64_t device_end(uint64_t before) {
-    return fuzz::WholeCard::operand(2, before);
-}
-uint64_t program(uint64_t offset) {
-    return fuzz::WholeCard::operand(4, offset);
-}
+uint64_t host(uint64_t offset) { return fuzz::WholeCard::operand(0, offset); }
+uint64_t device(uint64_t offset) { return fuzz::WholeCard::operand(1, offset); }
+uint64_t device_end(uint64_t before) { return fuzz::WholeCard::operand(2, before); }
+uint64_t program(uint64_t offset) { return fuzz::WholeCard::operand(4, offset); }
 
 TEST(WholeCard, plain_packets_end_well) {
     EXPECT_EQ(run(Packets().nop().copy(host(0), device(0), 16384).copy(device(0), host(0), 16384)), 0);

@@ -163,7 +163,8 @@ public:
             const softgaudi::CardLock lock(m_card);
             uint64_t handle = 0;
             require(m_card.map_host(reinterpret_cast<uint64_t>(m_memory + kGuard), kBytes, 0, false, m_host) == 0 &&
-                        m_card.map_host(reinterpret_cast<uint64_t>(m_commands), kBytes, m_host + kApart, false, m_program) == 0 &&
+                        m_card.map_host(reinterpret_cast<uint64_t>(m_commands), kBytes, m_host + kApart, false,
+                                        m_program) == 0 &&
                         m_card.allocate(1, 0, false, handle) == 0 && m_card.map_device(handle, 0, false, m_device) == 0,
                     "memory that cannot be had");
         }
@@ -195,7 +196,9 @@ public:
     static uint64_t operand(unsigned what, uint64_t where) { return where << 8 | what; }
 
 private:
-    WholeCard() : m_card((make_dir(), m_config), m_clock, 0) { require(m_card.ready(), "a card that cannot be set up"); }
+    WholeCard() : m_card((make_dir(), m_config), m_clock, 0) {
+        require(m_card.ready(), "a card that cannot be set up");
+    }
 
     void make_dir() {
         char name[] = "/dev/shm/softgaudi-fuzz-XXXXXX";
@@ -208,14 +211,22 @@ private:
         const uint64_t where = operand >> 8;
         const softgaudi::Model &model = *m_config.model;
         switch (operand & 7) {
-        case 0: return m_host + where % (kBytes + 8);
-        case 1: return m_device + where % model.dram_page;
-        case 2: return m_device + model.dram_page - where % 64;
-        case 3: return model.sram_base + where % model.sram_bytes;
-        case 4: return m_program + where % (kBytes + 8);
-        case 5: return model.cfg_base + 0x4100000 + where % 0x20000;
-        case 6: return model.cfg_base + 0x4C8A000 + where % 0x1008;
-        default: return operand;
+        case 0:
+            return m_host + where % (kBytes + 8);
+        case 1:
+            return m_device + where % model.dram_page;
+        case 2:
+            return m_device + model.dram_page - where % 64;
+        case 3:
+            return model.sram_base + where % model.sram_bytes;
+        case 4:
+            return m_program + where % (kBytes + 8);
+        case 5:
+            return model.cfg_base + 0x4100000 + where % 0x20000;
+        case 6:
+            return model.cfg_base + 0x4C8A000 + where % 0x1008;
+        default:
+            return operand;
         }
     }
     void place_operands(size_t size) {
