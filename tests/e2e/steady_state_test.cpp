@@ -87,6 +87,7 @@ TEST(SteadyState, a_thousand_posted_copies_through_ucp_take_few_submissions) {
     });
 }
 
+#ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and registers for every put
 TEST(SteadyState, a_buffer_that_the_user_never_registered_is_mapped_once) {
     run_pair([](Side &side, bool first) {
         if (!first)
@@ -106,5 +107,6 @@ TEST(SteadyState, a_buffer_that_the_user_never_registered_is_mapped_once) {
         EXPECT_LE(counted("maps") - maps, 1u);
     });
 }
+#endif
 
 } // namespace
