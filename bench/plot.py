@@ -82,8 +82,12 @@ def draw(results, path):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        draw(json.load(file), sys.argv[2])
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            results = json.load(file)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{sys.argv[1]} cannot be read as results of ./ucx-gaudi bench: {error}")
+    draw(results, sys.argv[2])
 
 
 if __name__ == "__main__":

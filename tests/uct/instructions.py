@@ -53,6 +53,8 @@ def run(program, way, copies):
 
 
 def main():
+    if len(sys.argv) not in (3, 4) or (len(sys.argv) == 4 and not sys.argv[3].isdigit()):
+        sys.exit("usage: instructions.py POSTING uct|ucp [LIMIT]")
     program, way, limit = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else None
     (few, few_functions), (many, functions) = run(program, way, FEW), run(program, way, MANY)
     copies = MANY - FEW
