@@ -74,6 +74,7 @@ void Call::begin(Function function) {
             m_card->hard_reset(HL_NOTIFIER_EVENT_GENERAL_HW_ERR);
     }
     m_hang = fault.hang;
+    m_skip = fault.skip;
     m_error = fault.error;
 }
 

@@ -42,6 +42,7 @@ public:
     Card &card() const { return *m_card; }
     bool control() const { return m_control; }
     bool hang() const { return m_hang; }
+    bool skip() const { return m_skip; }
 
 private:
     void begin(Function function);
@@ -49,6 +50,7 @@ private:
     Card *m_card = nullptr;
     bool m_control = false;
     bool m_hang = false;
+    bool m_skip = false;
     int m_error = 0;
 };
 

@@ -58,6 +58,7 @@ struct Job {
     uint64_t address;
     uint32_t size;
     uint64_t start; // not before, on the model's clock
+    bool skip;      // copies
 };
 
 /// Where a device address leads.
@@ -126,6 +127,7 @@ public:
         uint32_t flags = 0;
         uint64_t timeout_ns = 0; // 0 is the driver's default
         bool hang = false;
+        bool skip = false; // its copies move nothing
         Job::Kind kind = Job::Kind::commands;
         uint64_t awaited = 0;
     };

@@ -153,7 +153,8 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
     const bool repeated = m_last && m_last->source == transfer.source && m_last->destination == transfer.destination &&
                           m_last->size == transfer.size && m_last->swap == transfer.swap;
     m_last.reset();
-    const bool moves = !repeated && (m_card.config().pace.mode != Pace::Mode::null || m_card.moves_yet(transfer.size));
+    const bool moves =
+        !repeated && !m_job.skip && (m_card.config().pace.mode != Pace::Mode::null || m_card.moves_yet(transfer.size));
     MaybeTrap trap;
     if (m_card.clock().is_virtual()) {
         catch_up(); // links are asked for in the order of time,

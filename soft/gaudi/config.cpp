@@ -30,10 +30,11 @@ constexpr soft::FaultGrammar kFaults{.variable = "SOFTGAUDI_FAULTS",
 /// What is wrong with an action; nothing, when the rule has it.
 std::string_view read_action(std::string_view action, FaultRule &rule) {
     using Action = FaultRule::Action;
-    if (action == "hang") {
+    if (action == "hang" || action == "skip") {
         if (!rule.function.starts_with("command_submission"))
-            return "only command_submission and command_submission_timeout can hang";
-        rule.action = Action::hang;
+            return action == "hang" ? "only command_submission and command_submission_timeout can hang"
+                                    : "only command_submission and command_submission_timeout can skip";
+        rule.action = action == "hang" ? Action::hang : Action::skip;
     } else if (action == "reset") {
         rule.action = Action::reset;
     } else if (action == "lose") {
@@ -47,7 +48,7 @@ std::string_view read_action(std::string_view action, FaultRule &rule) {
     } else if (const auto code = soft::errno_by_name(action)) {
         rule.error = *code;
     } else {
-        return "the action is an errno name, delay:MICROSECONDS, hang, reset or lose";
+        return "the action is an errno name, delay:MICROSECONDS, hang, skip, reset or lose";
     }
     return {};
 }

@@ -14,7 +14,7 @@ namespace softgaudi {
 
 /// One rule of SOFTGAUDI_FAULTS: what happens at which call of which function.
 struct FaultRule : soft::StruckCalls {
-    enum class Action { fail, delay, hang, reset, lose };
+    enum class Action { fail, delay, hang, skip, reset, lose };
 
     Action action = Action::fail;
     int error = 0; // errno for fail

@@ -100,6 +100,9 @@ Server::Fault Server::fault(size_t function, const Card *card) {
         case FaultRule::Action::hang:
             fault.hang = true;
             break;
+        case FaultRule::Action::skip:
+            fault.skip = true;
+            break;
         case FaultRule::Action::reset:
             fault.reset = true;
             break;

@@ -35,7 +35,7 @@ public:
     /// What SOFTGAUDI_FAULTS wants of this call.
     struct Fault {
         int error = 0;
-        bool hang = false, reset = false, lose = false;
+        bool hang = false, skip = false, reset = false, lose = false;
         uint64_t delay_us = 0;
     };
     Fault fault(size_t function, const Card *card);

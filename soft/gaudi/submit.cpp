@@ -146,6 +146,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
             job.address = chunk.cb_handle;
             job.size = chunk.cb_size;
             job.start = start;
+            job.skip = submission.skip;
             ++context.queue_load[chunk.queue_index];
             jobs.push_back(job);
         }

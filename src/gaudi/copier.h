@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -64,9 +65,13 @@ public:
 
 private:
     static constexpr unsigned kBatches = 64;
-    static constexpr unsigned kPackets = 64;                                       // per batch
-    static constexpr std::uint64_t kWindow = 48;                                   // the driver takes 64
-    static constexpr std::size_t kBufferBytes = 2048;                              // one batch's packets
+    static constexpr unsigned kPackets = 64;          // per batch
+    static constexpr std::uint64_t kWindow = 48;      // the driver takes 64
+    static constexpr std::size_t kBufferBytes = 2048; // one batch's packets
+    static constexpr std::size_t kWordBytes = 4096;   // all words, a cache line each
+    static constexpr std::size_t kWordStride = 64;
+    // Batches that a stream of large copies has under way: one at work, the others ready.
+    static constexpr unsigned kBulkDepth = 4;
     static constexpr unsigned kEngines = 8;                                        // for copies within a card, at most
     static constexpr std::uint64_t kLeastMapped = 16 << 10, kMostStaged = 1 << 20; // whatever is measured
 
@@ -107,6 +112,8 @@ private:
     Copier(Card &card, const thunk::Device &device);
     Result<void> set_up();
     Result<void> test_words();
+    bool try_copy(Channel &channel, Direction direction, std::uint64_t source, std::uint64_t destination,
+                  std::size_t length);
 
     void set_up_lanes();
     Lane &lane_of(Direction direction, std::uint64_t length);
@@ -127,6 +134,11 @@ private:
     std::atomic<std::uint32_t> &word(const Stream &stream);
     char *buffer(const Batch &batch) const;
     void watch_loop();
+    static std::uint64_t now_ns() {
+        timespec now{};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+    }
 
     Card &m_card;
     thunk::Device m_device;

@@ -23,6 +23,8 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
 
 HostRange::~HostRange() {
+    if (m_may_leave)
+        Pinned::get().remove(*this);
     if (m_copies.load(std::memory_order_acquire) == 0)
         return;
     for (const Mapped &mapped : m_mappings)
@@ -43,6 +45,37 @@ Result<thunk::Mapping> HostRange::map(const thunk::Device &device) const {
                        : thunk::map_host(device, reinterpret_cast<void *>(m_address), m_length);
 }
 
+/// As map(), and others leave where the limit or the driver asks for it.
+Result<thunk::Mapping> HostRange::map_with_room(const thunk::Device &device) const {
+    if (!m_may_leave)
+        return map(device);
+    if (!Pinned::get().make_room(m_length))
+        return tl::unexpected(thunk::make_error(ENOMEM, "map", "", "too much host memory is pinned already"));
+    auto mapping = map(device);
+    while (!mapping && mapping.error().code == ENOMEM && Pinned::get().let_one_go())
+        mapping = map(device);
+    return mapping;
+}
+
+/// False when a copy uses it, or a thread is mapping it.
+bool HostRange::unmap_if_idle() {
+    const std::unique_lock guard(m_mutex, std::try_to_lock);
+    if (!guard || m_copies.load(std::memory_order_seq_cst) != 0)
+        return false;
+    std::vector<std::uint64_t> starts(m_starts.size());
+    for (std::size_t i = 0; i < starts.size(); ++i)
+        starts[i] = m_starts[i].load(std::memory_order_relaxed);
+    for (const Mapped &mapped : m_mappings)
+        m_starts[mapped.card->index()].store(0, std::memory_order_seq_cst);
+    if (m_copies.load(std::memory_order_seq_cst) != 0) { // one has just begun, and may have seen where
+        for (std::size_t i = 0; i < starts.size(); ++i)
+            m_starts[i].store(starts[i], std::memory_order_seq_cst);
+        return false;
+    }
+    m_mappings.clear();
+    return true;
+}
+
 std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address) {
     std::atomic<std::uint64_t> &start = m_starts[card.index()];
     std::uint64_t known = start.load(std::memory_order_acquire);
@@ -53,13 +86,15 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
             const auto device = card.open();
             if (!device)
                 return {};
-            auto mapping = map(*device);
+            auto mapping = map_with_room(*device);
             if (!mapping && may_pass(mapping.error().code))
                 return {};
             known = kRefused;
             if (mapping) {
                 known = mapping->get() + m_offset;
                 m_mappings.push_back({&card, std::move(*mapping)});
+                if (m_may_leave)
+                    Pinned::get().add(*this, m_length);
             }
             start.store(known, std::memory_order_release);
         }

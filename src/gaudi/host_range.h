@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A range of memory outside of a card that it may copy from and to: host memory, or somebody's dma-buf where the driver
-// imports those. It is mapped into a card's address space at the first copy there, and stays so until the range ends:
-// mapping pins pages and is the expensive part of a copy.
+// imports those. It is mapped into a card's address space at the first copy there, and stays so until the range ends
+// or others need the room: mapping pins pages and is the expensive part of a copy.
 #pragma once
 
 #include "card.h"
+#include "pinned.h"
 
 #include <atomic>
 #include <cstdint>
@@ -31,9 +32,13 @@ public:
         return address >= m_address && length <= m_length && address - m_address <= m_length - length;
     }
 
-    /// Where the card sees `address`, or nothing where the memory cannot be pinned or imported.
+    /// From now on it counts as pinned, and is unmapped while it is idle when others need the room.
+    void may_leave() { m_may_leave = true; }
+
+    /// Where the card sees `address`, or nothing where the memory cannot be pinned or imported. Who asks holds it.
     std::optional<std::uint64_t> on(Card &card, std::uint64_t address) {
-        const std::uint64_t known = m_starts[card.index()].load(std::memory_order_acquire);
+        m_last_use.store(Pinned::now(), std::memory_order_relaxed);
+        const std::uint64_t known = m_starts[card.index()].load(std::memory_order_seq_cst);
         return known > kRefused ? std::optional(known + (address - m_address)) : map_on(card, address);
     }
     /// Whether a small copy is worth a mapping of it: when it is not the first one, or there is a mapping already. Who
@@ -43,9 +48,14 @@ public:
     }
     /// Whether on() has no answer for this card for good.
     bool refused(const Card &card) const { return m_starts[card.index()].load(std::memory_order_acquire) == kRefused; }
-    /// A copy begins that uses it; any thread may say that it has ended.
-    void hold() { m_copies.fetch_add(1, std::memory_order_relaxed); }
+    /// A copy begins that uses it; any thread may say that it has ended. Of this with on(), and of unmap_if_idle(), which
+    /// write one and read the other, at least one sees what the other wrote.
+    void hold() { m_copies.fetch_add(1, std::memory_order_seq_cst); }
     void release() { m_copies.fetch_sub(1, std::memory_order_release); }
+
+    // ---- for Pinned
+    std::uint64_t last_use() const { return m_last_use.load(std::memory_order_relaxed); }
+    bool unmap_if_idle();
 
     /// Whether the processor cannot touch it, so that there is no other way than on().
     bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }
@@ -54,6 +64,7 @@ private:
     static constexpr std::uint64_t kRefused = 1; // no mapping starts there
 
     Result<thunk::Mapping> map(const thunk::Device &device) const;
+    Result<thunk::Mapping> map_with_room(const thunk::Device &device) const;
     std::optional<std::uint64_t> map_on(Card &card, std::uint64_t address);
 
     const std::uint64_t m_address;
@@ -63,6 +74,8 @@ private:
     std::vector<std::atomic<std::uint64_t>> m_starts; // per card; 0 is not mapped yet, kRefused never will be
     std::atomic<std::uint32_t> m_copies{0};
     std::atomic<std::uint32_t> m_small_copies{0};
+    std::atomic<std::uint64_t> m_last_use{0};
+    bool m_may_leave = false;
     std::mutex m_mutex;
     struct Mapped {
         Card *card;

@@ -126,8 +126,6 @@ inline void Mover::start(Copier &copier, Direction direction, std::uint64_t dest
     transfer->length = operation.length;
     transfer->flush = flush;
     transfer->range = range;
-    if (range)
-        range->hold();
     transfer->user = operation.user;
     transfer->callback = operation.done;
     transfer->done = [](Transfer &ended) { ended.callback(ended.user, ended.error); };
@@ -141,8 +139,10 @@ Mover::Posted Mover::post_between_cards(const Operation &operation, const Ends &
     HostRange *window = to ? to->window() : nullptr;
     if (!window)
         return Posted::unsupported;
+    window->hold();
     const auto mapped = window->on(from, operation.destination);
     if (!mapped) {
+        window->release();
         if (window->refused(from))
             from.remember_refused_import();
         return Posted::unsupported;
@@ -173,9 +173,12 @@ Mover::Posted Mover::post_on_one_card(const Operation &operation, const Ends &en
     // what comes up would reach the user's memory after its registration may have ended.
     if (!up && operation.length < copier.worth_mapping() && !range->is_dmabuf() && !range->worth_mapping(card))
         return operation.length < kStageBelow ? post_bounced(operation, ends, copier) : Posted::unsupported;
+    range->hold();
     const auto mapped = range->on(card, host);
-    if (!mapped)
+    if (!mapped) {
+        range->release();
         return Posted::unsupported;
+    }
     if (up)
         start(copier, Direction::up, *mapped, operation.source, operation, range, flush);
     else
@@ -188,9 +191,14 @@ Mover::Posted Mover::post_cached(const Operation &operation, const Ends &ends, C
     const bool up = ends.source.card != nullptr;
     const std::uint64_t host = up ? operation.destination : operation.source;
     auto cached = HostCache::get().find(host, operation.length, m_cards.all().size(), copier.worth_mapping());
-    const auto mapped = cached ? cached->on(up ? *ends.source.card : *ends.destination.card, host) : std::nullopt;
-    if (!mapped)
+    if (!cached)
         return Posted::unsupported;
+    cached->hold();
+    const auto mapped = cached->on(up ? *ends.source.card : *ends.destination.card, host);
+    if (!mapped) {
+        cached->release();
+        return Posted::unsupported;
+    }
     HostRange *range = cached.get();
     Operation kept = operation;
     kept.user = new CachedUse{std::move(cached), operation.done, operation.user};

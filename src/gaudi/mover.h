@@ -77,6 +77,7 @@ private:
     Posted post_on_one_card(const Operation &operation, const Ends &ends, Copier &copier);
     Posted post_cached(const Operation &operation, const Ends &ends, Copier &copier);
     Posted post_bounced(const Operation &operation, const Ends &ends, Copier &copier);
+    /// `range` is held, and let go when the copy has ended.
     void start(Copier &copier, Direction direction, std::uint64_t destination, std::uint64_t source,
                const Operation &operation, HostRange *range, bool flush);
     Copier *copier_of(Card &card);

@@ -3,7 +3,10 @@
 // what is set before it starts counts.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace gaudi {
@@ -11,6 +14,11 @@ namespace gaudi {
 struct Settings {
     std::atomic<bool> completion_by_driver{false};     // never trust the completion word
     std::atomic<std::uint64_t> max_memory{UINT64_MAX}; // of each card, for what nobody asked for by name
+
+    // Of registered host memory: half of what the machine has, and as many mappings as a driver keeps track of with ease.
+    std::atomic<std::uint64_t> max_pinned{static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) / 2 *
+                                          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))};
+    std::atomic<std::size_t> max_pinned_mappings{4096};
 };
 
 inline Settings &settings() {

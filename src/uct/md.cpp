@@ -180,6 +180,7 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
         // UCX registers all host memory with every domain: nothing is opened or pinned for it here.
         handle->kind = MemoryHandle::Kind::host;
         handle->range = std::make_unique<HostRange>(handle->address, length, m_cards.all().size());
+        handle->range->may_leave();
     }
     *memh = handle.release();
     return {};

@@ -154,7 +154,7 @@ TEST_F(Variant, memory_that_the_driver_does_not_export) {
 }
 
 TEST_F(Variant, a_card_that_is_reset_fails_the_request_and_nothing_hangs) {
-    set("SOFTGAUDI_FAULTS", "command_submission#60=reset");
+    set("SOFTGAUDI_FAULTS", "command_submission#80=reset");
     run_pair(
         [](Side &side, bool first) {
             if (!first)

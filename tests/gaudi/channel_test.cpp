@@ -198,7 +198,7 @@ TEST_F(Arming, copies_still_in_a_batch_are_sent_while_the_user_sleeps) {
 }
 
 TEST_F(Arming, a_sleeper_is_woken_when_the_card_is_reset) {
-    set("SOFTGAUDI_FAULTS", "command_submission#18=reset");
+    set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
     Mover mover(cards());
     const Event event;
     const HostMemory host(kMiB);

@@ -12,13 +12,8 @@ using ::testing::HasSubstr;
 
 namespace {
 
-constexpr unsigned kOfTheSelfTest = 16; // submissions, before a test makes its own
-
 class CopierFailure : public GaudiTest {
 protected:
-    static std::string at_submission(unsigned nth, const char *action) {
-        return "command_submission#" + std::to_string(kOfTheSelfTest + nth) + "=" + action;
-    }
     static void post_many(Engine &engine) {
         for (std::uint64_t i = 0; i < 500; ++i) {
             engine.down(i * 8192, i * 8192, 4096);
@@ -57,6 +52,20 @@ TEST_F(CopierFailure, a_lost_card_ends_everything_that_was_posted_with_an_error)
     expect_dead(engine);
 }
 
+class DividedCopy : public CopierFailure, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(DividedCopy, fails_as_one_though_some_of_its_parts_went_well) {
+    set("SOFTGAUDI_FAULTS", at_submission(5, GetParam()));
+    Engine engine(card(), 16 * kMiB, 512 * kMiB);
+    engine.on_card(0, 256 * kMiB, 256 * kMiB);
+    ASSERT_TRUE(engine.finish());
+    EXPECT_EQ(engine.failed, 1u);
+    expect_dead(engine);
+}
+
+INSTANTIATE_TEST_SUITE_P(, DividedCopy, ::testing::Values("reset", "lose", "EINVAL"),
+                         [](const auto &action) { return std::string(action.param); });
+
 TEST_F(CopierFailure, a_reset_at_the_first_submission_does_too) {
     set("SOFTGAUDI_FAULTS", at_submission(1, "reset"));
     Engine engine(card(), 16 * kMiB, 64 * kMiB);
@@ -87,7 +96,7 @@ TEST_F(CopierFailure, a_driver_that_is_short_of_memory_for_a_moment_is_asked_aga
 }
 
 TEST_F(CopierFailure, a_driver_that_stays_short_of_memory_ends_it) {
-    set("SOFTGAUDI_FAULTS", "command_submission#" + std::to_string(kOfTheSelfTest + 3) + "+=ENOMEM");
+    set("SOFTGAUDI_FAULTS", at_submission(3, "ENOMEM", "+"));
     Engine engine(card(), 16 * kMiB, 64 * kMiB);
     post_many(engine);
     ASSERT_TRUE(engine.finish());
@@ -134,7 +143,7 @@ TEST_F(CopierFailure, a_card_lost_while_a_copy_runs_is_noticed_when_its_word_doe
 }
 
 TEST_F(CopierFailure, other_cards_go_on) {
-    set("SOFTGAUDI_FAULTS", "command_submission@3#20=reset"); // the server's card 3 is our first
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@3")); // the server's card 3 is our first
     Engine dead(card(0)), alive(card(1));
     post_many(dead);
     post_many(alive);

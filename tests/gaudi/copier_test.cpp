@@ -45,6 +45,18 @@ TEST_F(CopierTest, a_word_that_comes_without_its_data_is_not_trusted) {
     EXPECT_FALSE(value(card().copier())->uses_words());
 }
 
+/// The trial's submissions: a small and a large copy down and up, four times; then each of eight engines and the stream
+/// for small copies within the card, each followed by a copy up.
+class Trial : public CopierTest, public ::testing::WithParamInterface<unsigned> {};
+
+TEST_P(Trial, finds_a_word_without_its_data_on_each_stream) {
+    set("SOFTGAUDI_FAULTS", "command_submission#" + std::to_string(GetParam()) + "=skip");
+    EXPECT_FALSE(value(card().copier())->uses_words());
+}
+
+INSTANTIATE_TEST_SUITE_P(, Trial, ::testing::Values(1, 2, 3, 4, 17, 19, 31, 33),
+                         [](const auto &nth) { return "submission_" + std::to_string(nth.param); });
+
 TEST_F(CopierTest, a_copy_on_an_idle_queue_is_sent_at_once) {
     Engine engine(card());
     engine.down(0, 0, 4096);
@@ -69,6 +81,7 @@ TEST_F(CopierTest, one_copy_at_a_time_costs_one_submission_and_no_other_call) {
 
 TEST_F(CopierTest, the_directions_have_queues_of_their_own) {
     Engine engine(card());
+    const std::uint64_t within = Counters(card())["card_bytes"];
     engine.down(0, 0, 4096);
     engine.up(kMiB, kMiB, 4096);
     engine.on_card(2 * kMiB, 3 * kMiB, 4096);
@@ -76,7 +89,7 @@ TEST_F(CopierTest, the_directions_have_queues_of_their_own) {
     EXPECT_TRUE(engine.finish());
     const Counters counters(card());
     EXPECT_GE(counters["down_bytes"], 4096u);
-    EXPECT_EQ(counters["card_bytes"], 4096u);
+    EXPECT_EQ(counters["card_bytes"], within + 4096);
 }
 
 TEST_F(CopierTest, a_thousand_copies_take_at_most_twenty_submissions) {

@@ -28,7 +28,16 @@ inline constexpr std::uint64_t kMiB = 1ull << 20;
 inline constexpr std::uint64_t kGiB = 1ull << 30;
 inline constexpr std::uint64_t kPage = 768 * kMiB; // of a Gaudi2
 
+/// Submissions with which an engine tries the card when it starts: down and up, and to each engine within it and back.
+inline constexpr unsigned kOfTheTrial = 2 * 8 + 2 * 9;
+
 inline void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
+
+/// A rule of SOFTGAUDI_FAULTS for the nth submission after the trial.
+inline std::string at_submission(unsigned nth, const std::string &action, const char *onwards = "",
+                                 const std::string &card = "") {
+    return "command_submission" + card + "#" + std::to_string(kOfTheTrial + nth) + onwards + "=" + action;
+}
 
 /// What a step gave; its sentence fails the test.
 template <class T>

@@ -36,7 +36,7 @@ protected:
 };
 
 TEST_F(MoverFailure, staged_copies_end_with_an_error_when_the_card_is_reset) {
-    set("SOFTGAUDI_FAULTS", "command_submission#20=reset");
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset"));
     Mover mover(cards());
     const std::uint64_t memory = device();
     EXPECT_EQ(copy(mover, memory, m_host.address(), 32 * kMiB), EIO);
@@ -47,7 +47,7 @@ TEST_F(MoverFailure, staged_copies_end_with_an_error_when_the_card_is_reset) {
 }
 
 TEST_F(MoverFailure, direct_copies_end_with_an_error_when_the_card_is_lost) {
-    set("SOFTGAUDI_FAULTS", "command_submission#17=lose");
+    set("SOFTGAUDI_FAULTS", at_submission(1, "lose"));
     Mover mover(cards());
     const std::uint64_t memory = device();
     HostRange range(m_host.address(), m_host.size(), cards().all().size());
@@ -57,7 +57,7 @@ TEST_F(MoverFailure, direct_copies_end_with_an_error_when_the_card_is_lost) {
 }
 
 TEST_F(MoverFailure, blocking_copies_return_the_error_and_the_cause) {
-    set("SOFTGAUDI_FAULTS", "command_submission#18=reset");
+    set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
     Mover mover(cards());
     const std::uint64_t memory = device();
     EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), 0);
@@ -69,7 +69,7 @@ TEST_F(MoverFailure, blocking_copies_return_the_error_and_the_cause) {
 }
 
 TEST_F(MoverFailure, a_copy_between_two_cards_fails_when_either_dies) {
-    set("SOFTGAUDI_FAULTS", "command_submission@2#20=reset"); // the server's card 2 is our second
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@2")); // the server's card 2 is our second
     Mover mover(cards());
     const std::uint64_t alive = device(0), dying = device(1);
     EXPECT_EQ(copy(mover, dying, alive, 32 * kMiB), EIO);
@@ -80,7 +80,7 @@ TEST_F(MoverFailure, a_copy_between_two_cards_fails_when_either_dies) {
 }
 
 TEST_F(MoverFailure, other_users_of_a_dead_card_hear_of_it_too) {
-    set("SOFTGAUDI_FAULTS", "command_submission#20=reset");
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset"));
     Mover mine(cards()), other(cards());
     const std::uint64_t memory = device();
     EXPECT_EQ(other.copy_now(memory, m_host.address(), 100), 0);
@@ -109,7 +109,7 @@ TEST_F(MoverFailure, an_engine_that_does_not_start_fails_the_copy_with_a_sentenc
 }
 
 TEST_F(MoverFailure, movers_in_many_threads_survive_a_reset) {
-    set("SOFTGAUDI_FAULTS", "command_submission#200=reset");
+    set("SOFTGAUDI_FAULTS", at_submission(184, "reset"));
     Cards &all = cards();
     const std::uint64_t memory = device();
     value(card().copier());

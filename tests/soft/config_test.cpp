@@ -112,6 +112,7 @@ TEST(ParseFaults, card_number_and_onwards) {
 
 TEST(ParseFaults, actions_have_names_and_errors_may_be_numbers) {
     EXPECT_EQ(parse_faults("command_submission=hang")->front().action, Action::hang);
+    EXPECT_EQ(parse_faults("command_submission_timeout=skip")->front().action, Action::skip);
     EXPECT_EQ(parse_faults("*=reset")->front().action, Action::reset);
     EXPECT_EQ(parse_faults("open=lose")->front().action, Action::lose);
     EXPECT_EQ(parse_faults("open=5")->front().error, EIO);
@@ -120,10 +121,10 @@ TEST(ParseFaults, actions_have_names_and_errors_may_be_numbers) {
 }
 
 TEST(ParseFaults, what_is_wrong_is_quoted) {
-    for (const char *bad : {"open",       "=EIO",       "open=",        "open=BROKEN", "open=-5",
-                            "open=0",     "open#0=EIO", "open#=EIO",    "open#x=EIO",  "open@8=EIO",
-                            "open@=EIO",  "open@a=EIO", "open=delay",   "open=delay:", "open=delay:-1",
-                            "open#+=EIO", "@1=EIO",     "teleport=EIO", "open=hang",   "*=hang"}) {
+    for (const char *bad : {"open",       "=EIO",        "open=",         "open=BROKEN", "open=-5",   "open=0",
+                            "open#0=EIO", "open#=EIO",   "open#x=EIO",    "open@8=EIO",  "open@=EIO", "open@a=EIO",
+                            "open=delay", "open=delay:", "open=delay:-1", "open#+=EIO",  "@1=EIO",    "teleport=EIO",
+                            "open=hang",  "*=hang",      "open=skip"}) {
         const auto rules = parse_faults(bad);
         ASSERT_FALSE(rules) << bad;
         EXPECT_THAT(rules.error(), AllOf(HasSubstr("SOFTGAUDI_FAULTS"), HasSubstr(bad)));

@@ -189,6 +189,25 @@ TEST_F(Fault, a_submission_that_hangs_ends_by_its_timeout) {
     EXPECT_EQ(allocate(card.fd), EBUSY);
 }
 
+TEST_F(Fault, a_submission_that_skips_writes_its_word_and_moves_nothing) {
+    set("SOFTGAUDI_FAULTS", "command_submission_timeout#2=skip");
+    Card card;
+    uint32_t words[4] = {1, 2, 3, 0};
+    const uint64_t address = card.map(words, sizeof words);
+    const auto copy_word = [&](unsigned from, unsigned to, uint32_t value) {
+        const uint64_t seq = card.submit(
+            kDown, Packets().copy(address + 4 * from, address + 4 * to, 4).message(address + 12, value), 0, 1);
+        EXPECT_EQ(card.wait(seq), 0);
+        EXPECT_EQ(words[3], value);
+    };
+    copy_word(0, 1, 10);
+    EXPECT_EQ(words[1], 1u);
+    copy_word(2, 1, 11);
+    EXPECT_EQ(words[1], 1u);
+    copy_word(2, 1, 12);
+    EXPECT_EQ(words[1], 3u);
+}
+
 TEST_F(Fault, a_submission_may_hang_without_time_as_well) {
     set("SOFTGAUDI_PACE", "null");
     set("SOFTGAUDI_FAULTS", "command_submission_timeout=hang");

@@ -17,7 +17,7 @@ protected:
 };
 
 TEST_P(CardFailure, fails_what_is_under_way_and_what_comes_later_with_the_reason) {
-    setenv("SOFTGAUDI_FAULTS", (std::string("command_submission#20=") + GetParam()).c_str(), 1);
+    setenv("SOFTGAUDI_FAULTS", (std::string("command_submission#38=") + GetParam()).c_str(), 1);
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, 16 * kMiB);

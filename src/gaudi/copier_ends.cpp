@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine's other half: how it hears of ends, what happens when a card fails, and waiting.
+#include "copier.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+namespace gaudi {
+namespace {
+
+constexpr std::uint64_t kSilenceNs = 1'000'000'000; // a word that does not come: ask the driver once in a while
+constexpr unsigned kLooksPerClock = 256;            // the time is asked at every so many looks only
+
+} // namespace
+
+std::atomic<std::uint32_t> &Copier::word(const Stream &stream) {
+    return *reinterpret_cast<std::atomic<std::uint32_t> *>(static_cast<char *>(m_ring) + stream.word * kWordStride);
+}
+
+bool Copier::ended(Stream &stream, const Batch &batch) {
+    if (m_words_hold) {
+        const std::uint32_t shown = word(stream).load(std::memory_order_acquire);
+        if (static_cast<std::int32_t>(shown - batch.value) >= 0)
+            return true;
+        if (!failed() && (++stream.looks % kLooksPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
+            return false;
+    }
+    const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
+    if (waited)
+        return *waited == thunk::Wait::Done;
+    lose(waited.error());
+    return false;
+}
+
+void Copier::collect(Lane &lane) {
+    for (unsigned i = 0; i < lane.count; ++i)
+        collect(lane, lane.streams[i]);
+}
+
+void Copier::collect(Lane &lane, Stream &stream) {
+    while (stream.oldest && ended(stream, *stream.oldest)) // which may lose them all
+        complete(take_oldest(lane, stream), 0);
+}
+
+Copier::Batch &Copier::take_oldest(Lane &lane, Stream &stream) {
+    Batch &batch = *stream.oldest;
+    stream.oldest = batch.next;
+    if (!stream.oldest)
+        stream.newest = nullptr;
+    --stream.depth;
+    --lane.sent;
+    return batch;
+}
+
+/// Those of one channel are handed to it together.
+void Copier::complete(Batch &batch, int error) {
+    Transfer *newest = nullptr, *oldest = nullptr;
+    std::uint64_t over = 0;
+    for (unsigned i = 0; i < batch.parts; ++i) {
+        Transfer &transfer = *batch.transfers[i];
+        if (error != 0 && transfer.error == 0)
+            transfer.error = error;
+        if (--transfer.batches != 0 || transfer.emitted != transfer.length)
+            continue;
+        ++over;
+        if (newest && newest->channel != transfer.channel) {
+            newest->channel->finish(*newest, *oldest);
+            newest = nullptr;
+        }
+        if (!newest)
+            oldest = &transfer;
+        transfer.next = newest;
+        newest = &transfer;
+    }
+    batch.next = m_free;
+    m_free = &batch;
+    if (newest)
+        newest->channel->finish(*newest, *oldest);
+    // Last: who sees that nothing is under way any more may take host memory away that it used.
+    m_posted.store(m_posted.load(std::memory_order_relaxed) - over, std::memory_order_release);
+}
+
+/// The card takes no more: what it has not got yet fails, and so does everything that comes. What it has got may still be
+/// running, and ends as it does.
+void Copier::refuse(const Error &error) {
+    if (!m_failed.exchange(true, std::memory_order_acq_rel)) {
+        const std::lock_guard guard(m_failure_mutex);
+        m_failure = error.text;
+    }
+    end_waiting();
+}
+
+/// The card is gone, and everything on its way with it.
+void Copier::lose(const Error &error) {
+    refuse(error);
+    for (Lane &lane : m_lanes)
+        for (unsigned i = 0; i < lane.count; ++i)
+            while (lane.streams[i].oldest)
+                complete(take_oldest(lane, lane.streams[i]), EIO);
+}
+
+void Copier::end_waiting() {
+    for (Lane &lane : m_lanes) {
+        for (Transfer *waiting = lane.first; waiting;) {
+            Transfer *next = waiting->next;
+            waiting->error = EIO;
+            waiting->emitted = waiting->length;
+            if (waiting->batches == 0) {
+                waiting->channel->finish(*waiting);
+                m_posted.store(m_posted.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+            }
+            waiting = next;
+        }
+        lane.first = lane.last = nullptr;
+        for (unsigned i = 0; i < lane.count; ++i)
+            if (Batch *open = lane.streams[i].open) {
+                lane.streams[i].open = nullptr;
+                complete(*open, EIO);
+            }
+    }
+}
+
+std::string Copier::failure() const {
+    const std::lock_guard guard(m_failure_mutex);
+    return m_failure;
+}
+
+void Copier::progress() {
+    if (!busy())
+        return;
+    const std::unique_lock guard(m_mutex, std::try_to_lock);
+    if (!guard)
+        return; // somebody else is at it
+    for (Lane &lane : m_lanes)
+        if (lane.sent != 0)
+            collect(lane);
+    // They take turns at being the first to find room in the window: one that is always full must not starve the others.
+    m_first_lane = (m_first_lane + 1) % m_lanes.size();
+    for (std::size_t i = 0; i < m_lanes.size(); ++i) {
+        Lane &lane = m_lanes[(m_first_lane + i) % m_lanes.size()];
+        if (!lane.first && !lane.streams[lane.turn].open)
+            continue;
+        pump(lane);
+        // Only the stream whose turn it is has an open batch.
+        Stream &stream = lane.streams[lane.turn];
+        if (stream.open && !m_failed.load(std::memory_order_relaxed) && (!lane.bulk || stream.depth < kBulkDepth))
+            send(lane, stream);
+    }
+}
+
+void Copier::sleep() {
+    std::uint64_t oldest = UINT64_MAX;
+    {
+        const std::lock_guard guard(m_mutex);
+        oldest = oldest_sequence();
+    }
+    if (oldest != UINT64_MAX)
+        (void)m_device.wait(oldest, std::chrono::milliseconds(100)); // an error shows in progress, soon
+}
+
+bool Copier::drain(unsigned limit_ms) {
+    const std::uint64_t limit = now_ns() + std::uint64_t{limit_ms} * 1'000'000;
+    while (busy() && now_ns() < limit)
+        progress();
+    return !busy();
+}
+
+// ---- waiting without polling ------------------------------------------------------------------------------------
+
+void Copier::watch() {
+    const std::lock_guard guard(m_watch_mutex);
+    m_watch_wanted.fetch_add(1, std::memory_order_release);
+    m_watch_wanted.notify_all();
+    if (m_watching)
+        return;
+    std::thread waiter([this] { watch_loop(); });
+    m_watching = true;
+    pthread_setname_np(waiter.native_handle(), "gaudi-wait");
+    waiter.detach(); // copiers live as long as the process
+}
+
+void Copier::watch_loop() {
+    std::uint32_t seen = 0;
+    while (true) {
+        const std::uint32_t wanted = m_watch_wanted.load(std::memory_order_acquire);
+        if (wanted == seen) {
+            m_watch_wanted.wait(seen, std::memory_order_acquire);
+            continue;
+        }
+        seen = wanted;
+        while (busy()) {
+            progress();
+            sleep();
+        }
+    }
+}
+
+} // namespace gaudi

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pinned.h"
+
+#include "host_range.h"
+#include "settings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gaudi {
+
+std::atomic<std::uint64_t> Pinned::s_clock{1};
+
+Pinned &Pinned::get() {
+    static auto *only = new Pinned; // ranges end in UCX's last destructors
+    return *only;
+}
+
+bool Pinned::make_room(std::uint64_t length) {
+    const std::uint64_t most = settings().max_pinned.load(std::memory_order_relaxed);
+    const std::size_t most_mappings = settings().max_pinned_mappings.load(std::memory_order_relaxed);
+    if (length > most)
+        return false;
+    const std::lock_guard guard(m_mutex);
+    while (m_length > most - length || m_mappings >= most_mappings)
+        if (!let_one_go_locked())
+            return false;
+    return true;
+}
+
+bool Pinned::let_one_go() {
+    const std::lock_guard guard(m_mutex);
+    return let_one_go_locked();
+}
+
+bool Pinned::let_one_go_locked() {
+    // Mostly the first one leaves: a heap is enough of an order.
+    std::vector<Entry *> by_use;
+    by_use.reserve(m_entries.size());
+    for (Entry &entry : m_entries)
+        by_use.push_back(&entry);
+    const auto later = [](const Entry *a, const Entry *b) {
+        return std::pair(a->range->last_use(), a) > std::pair(b->range->last_use(), b);
+    };
+    std::make_heap(by_use.begin(), by_use.end(), later);
+    for (; !by_use.empty(); by_use.pop_back()) {
+        std::pop_heap(by_use.begin(), by_use.end(), later);
+        const Entry *entry = by_use.back();
+        if (!entry->range->unmap_if_idle())
+            continue;
+        m_length -= entry->length;
+        m_mappings -= entry->mappings;
+        m_entries.erase(m_entries.begin() + (entry - m_entries.data()));
+        return true;
+    }
+    return false;
+}
+
+void Pinned::add(HostRange &range, std::uint64_t length) {
+    const std::lock_guard guard(m_mutex);
+    s_clock.fetch_add(1, std::memory_order_relaxed);
+    m_length += length;
+    ++m_mappings;
+    const auto known =
+        std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
+    if (known == m_entries.end()) {
+        m_entries.push_back({&range, length, 1});
+    } else {
+        known->length += length;
+        ++known->mappings;
+    }
+}
+
+void Pinned::remove(const HostRange &range) {
+    const std::lock_guard guard(m_mutex);
+    const auto known =
+        std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
+    if (known == m_entries.end())
+        return;
+    m_length -= known->length;
+    m_mappings -= known->mappings;
+    m_entries.erase(known);
+}
+
+} // namespace gaudi

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much host memory registrations may keep pinned for the cards. Registering costs nothing and may go on for ever; the
+// first copy pins the pages, and they stay so. When it is too much, the ranges that no copy used for the longest time are
+// unmapped; their next copy maps them again.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace gaudi {
+
+class HostRange;
+
+class Pinned {
+public:
+    static Pinned &get();
+
+    /// Room for one more mapping of `length` bytes; false when those that could leave are in use.
+    bool make_room(std::uint64_t length);
+    /// Unmaps the range that was not used for the longest time; false when there is none.
+    bool let_one_go();
+    void add(HostRange &range, std::uint64_t length);
+    void remove(const HostRange &range);
+
+    /// Stands still between mappings: uses are told apart only as far as mappings lie between them.
+    static std::uint64_t now() { return s_clock.load(std::memory_order_relaxed); }
+
+private:
+    struct Entry {
+        HostRange *range;
+        std::uint64_t length; // on all cards together
+        std::size_t mappings;
+    };
+    Pinned() = default;
+    bool let_one_go_locked();
+
+    static std::atomic<std::uint64_t> s_clock;
+
+    std::mutex m_mutex;
+    std::vector<Entry> m_entries; // those mapped first come first
+    std::uint64_t m_length = 0;
+    std::size_t m_mappings = 0;
+};
+
+} // namespace gaudi
