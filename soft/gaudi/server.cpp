@@ -74,6 +74,8 @@ Server::Node Server::find(int fd) {
     if (!id)
         return {};
     for (const auto &card : m_cards) {
+        if (fd == card->node_file()) // our own, which no driver would have
+            break;
         if (card->compute_id() == *id)
             return {card.get(), false};
         if (card->control_id() == *id)

@@ -28,10 +28,12 @@ Region *Arena::recycled(std::uint64_t size) {
 /// Maps at an address that no other card of the process uses. Left alone, the driver would start at the same address on
 /// every card, and an address would no longer tell whose memory it is.
 Result<thunk::Mapping> Arena::map_apart(const thunk::Allocation &allocation, std::uint64_t size) {
-    constexpr std::uint64_t kWindow = 8ull << 40; // times eight cards fits below what the firmware keeps for itself
+    // The first window is left to those who let the driver choose; nine of them fit below what the firmware keeps for
+    // itself.
+    constexpr std::uint64_t kWindow = 8ull << 40;
     const std::uint64_t page = m_card.page_size();
     const std::uint64_t window = kWindow / page * page;
-    const std::uint64_t begin = m_card.info().dram_base_address + m_card.index() * window;
+    const std::uint64_t begin = m_card.info().dram_base_address + (m_card.index() + 1) * window;
     if (m_next_address < begin || m_next_address + size > begin + window)
         m_next_address = begin;
     Error last;
@@ -146,11 +148,23 @@ bool Arena::free(std::uint64_t address) {
         const std::uint64_t usual = m_card.block_size();
         const auto spare = [&](const Region *block) { return block->m_heap->empty() && block->size() == usual; };
         const auto empty = std::count_if(m_blocks.begin(), m_blocks.end(), spare);
-        if ((*holder)->size() != usual || empty > 1)
+        if ((*holder)->size() != usual || empty > 1 || m_card.adopted()) // somebody else needs that memory
             give_back(static_cast<std::size_t>(holder - m_blocks.begin()));
     }
     retry_lingering();
     return true;
+}
+
+void Arena::leave() {
+    const std::lock_guard guard(m_mutex);
+    while (!m_blocks.empty())
+        give_back(m_blocks.size() - 1);
+    retry_lingering();
+    for (Lingering &leftover : m_lingering) { // the driver keeps them for who imports them, and forgets us
+        leftover.mapping.detach();
+        leftover.allocation.detach();
+    }
+    m_lingering.clear();
 }
 
 void Arena::give_back(std::size_t index) {

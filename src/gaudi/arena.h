@@ -28,6 +28,9 @@ public:
     /// False when no allocation starts at `address`.
     bool free(std::uint64_t address);
 
+    /// Gives everything back: the card is about to be closed.
+    void leave();
+
     struct Usage {
         std::uint64_t blocks = 0;
         std::uint64_t block_bytes = 0;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "card.h"
 
+#include "adoption.h"
 #include "cards.h"
+#include "pinned.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -44,18 +47,88 @@ void wait_at_exit() {
 Card::Card(Cards &cards, unsigned index, std::string bus_id, const hlthunk_hw_ip_info &info)
     : m_cards(cards), m_index(index), m_bus_id(std::move(bus_id)), m_info(info), m_arena(*this) {}
 
+Range Card::window() const {
+    constexpr std::uint64_t kProcessors = 1ull << 57; // with five levels of page tables, the most there are
+    constexpr std::uint64_t kSpace = 1ull << 48;      // that the card's memory management has for it
+    const std::uint64_t base = m_info.dram_base_address;
+    return base < kProcessors ? Range{} : Range{base, kSpace - base % kSpace};
+}
+
 Result<thunk::Device> Card::open() {
-    if (m_opened.load(std::memory_order_acquire))
-        return m_device;
     const std::lock_guard guard(m_open_mutex);
-    if (m_opened.load(std::memory_order_acquire))
+    if (is_open())
         return m_device;
+    if (const auto theirs = adopt())
+        return *theirs;
     auto device = open_now();
     if (device) {
         m_device = *device;
         m_opened.store(true, std::memory_order_release);
     }
     return device;
+}
+
+std::optional<thunk::Device> Card::if_held() {
+    const std::lock_guard guard(m_open_mutex);
+    return is_open() ? m_device : adopt();
+}
+
+// ---- a card that somebody else opened -----------------------------------------------------------------------------
+
+std::optional<thunk::Device> Card::adopt() {
+    const int theirs = find_descriptor(m_cards.library(), m_bus_id, m_closing);
+    if (theirs < 0)
+        return {};
+    const int own = fcntl(theirs, F_DUPFD_CLOEXEC, 0);
+    if (own < 0)
+        return {};
+    m_adopted_from = theirs;
+    m_device = thunk::Device(m_cards.library(), own);
+    m_adopted.store(true, std::memory_order_release);
+    m_opened.store(true, std::memory_order_release);
+    return m_device;
+}
+
+void Card::closing(int fd) {
+    {
+        const std::lock_guard guard(m_open_mutex);
+        m_closing = fd;
+        if (!adopted() || m_adopted_from != fd)
+            return;
+        // They may have more than one.
+        m_adopted_from = find_descriptor(m_cards.library(), m_bus_id, fd, m_device.fd());
+        if (m_adopted_from >= 0)
+            return;
+    }
+    let_go();
+}
+
+void Card::closed(int fd) {
+    const std::lock_guard guard(m_open_mutex);
+    if (m_closing == fd)
+        m_closing = -1;
+}
+
+void Card::let_go() {
+    const Error gone = thunk::make_error(ENODEV, "hlthunk_close", m_bus_id,
+                                         fmt::format("card {} was closed by the program that had opened it", m_index));
+    {
+        const std::lock_guard guard(m_copier_mutex);
+        if (m_copier) {
+            m_copier->retire(gone);
+            m_started.store(nullptr, std::memory_order_release);
+            m_retired.push_back(std::move(m_copier));
+        }
+    }
+    m_cards.foreign().leave(*this);
+    m_arena.leave();
+    Pinned::get().leave(*this);
+    const std::lock_guard guard(m_open_mutex);
+    thunk::release_or_report([this] { return thunk::Fd(m_device.fd()).close(); });
+    m_device = thunk::Device();
+    m_adopted.store(false, std::memory_order_release);
+    m_opened.store(false, std::memory_order_release);
+    m_cards.left(*this);
 }
 
 void Card::set_exports(const Result<void> &probed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One card of this machine. It is known from its control node alone; it is opened at the first allocation or copy that
-// needs it, once per process, and kept until exit, because closing a card resets it.
+// needs it, once per process, and kept until exit, because closing a card resets it. Where somebody else in the process
+// has it open already, their context is shared, until they close it.
 #pragma once
 
 #include "arena.h"
@@ -11,7 +12,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace gaudi {
 
@@ -39,9 +42,22 @@ public:
     /// Whether this generation takes copies by command submission; without that it has no copy path.
     bool can_copy() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
 
-    /// Opens the card at the first call. A card that is being reset is waited for; one in use by others is not.
+    /// The addresses that its memory can have. None of them is one that a processor has too; empty where that is not so.
+    Range window() const;
+
+    /// Opens the card at the first call, or shares it with who has it open in this process. A card that is being reset is
+    /// waited for; one in use by another process is not.
     Result<thunk::Device> open();
+    /// As open(), but takes nothing that the process does not hold already.
+    std::optional<thunk::Device> if_held();
     bool is_open() const { return m_opened.load(std::memory_order_acquire); }
+    /// Whether it was opened by somebody else.
+    bool adopted() const { return m_adopted.load(std::memory_order_acquire); }
+
+    /// They are about to close their descriptor `fd`. If the card was shared through it, everything on it ends here:
+    /// copies, our memory, theirs, and our duplicate. Until closed() nobody shares it again.
+    void closing(int fd);
+    void closed(int fd);
 
     /// Whether the driver exports this card's memory: asked once, with the first block.
     enum class Exports { unknown, yes, no };
@@ -61,6 +77,8 @@ public:
 
 private:
     Result<thunk::Device> open_now();
+    std::optional<thunk::Device> adopt(); // the mutex is held
+    void let_go();
 
     Cards &m_cards;
     const unsigned m_index;
@@ -69,13 +87,16 @@ private:
 
     // The engine's self-test allocates, and the arena opens the card: taken in this order.
     std::mutex m_copier_mutex, m_open_mutex;
-    std::atomic<bool> m_opened{false};
+    std::atomic<bool> m_opened{false}, m_adopted{false};
+    int m_adopted_from = -1; // their descriptor
+    int m_closing = -1;      // another one of theirs, on its way out
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;
     std::atomic<bool> m_refuses_imports{false};
-    thunk::Device m_device; // closed by the kernel, when the process ends
+    thunk::Device m_device; // our own is closed by the kernel, when the process ends
     Arena m_arena;
     std::unique_ptr<Copier> m_copier;
+    std::vector<std::unique_ptr<Copier>> m_retired; // movers remember them
     std::atomic<Copier *> m_started{nullptr};
 };
 

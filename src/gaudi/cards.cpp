@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cards.h"
 
+#include "adoption.h"
 #include "mapping_table.h"
 
 #include <fmt/format.h>
@@ -107,6 +108,8 @@ Result<void> Cards::discover() {
     for (Seen &card : seen)
         m_cards.push_back(
             std::make_unique<Card>(*this, static_cast<unsigned>(m_cards.size()), std::move(card.bus_id), card.info));
+    if (!m_cards.empty())
+        m_window = m_cards.front()->window();
     return {};
 }
 
@@ -142,6 +145,9 @@ Result<Card *> Cards::usual() {
     for (const auto &card : m_cards)
         if (card->is_open())
             return card.get();
+    for (const auto &card : m_cards)
+        if (card->if_held())
+            return card.get();
     if (const std::string module = variable("HLS_MODULE_ID"); !module.empty())
         return named("module:" + module);
     Error last;
@@ -155,7 +161,7 @@ Result<Card *> Cards::usual() {
 }
 
 bool Cards::taken(std::uint64_t begin, std::uint64_t length) {
-    const std::lock_guard guard(m_listeners_mutex);
+    const std::lock_guard guard(m_regions_mutex);
     return std::any_of(m_regions.begin(), m_regions.end(), [&](const Region *region) {
         return begin < region->base() + region->size() && region->base() < begin + length;
     });
@@ -163,8 +169,16 @@ bool Cards::taken(std::uint64_t begin, std::uint64_t length) {
 
 void Cards::mapped(Region &region) {
     m_addresses.insert(region.base(), region.size(), &region);
+    const auto add = [&] {
+        const std::lock_guard guard(m_regions_mutex);
+        m_regions.push_back(&region);
+    };
+    if (region.origin() == Region::Origin::asked) {
+        add();
+        return;
+    }
     const std::lock_guard guard(m_listeners_mutex);
-    m_regions.push_back(&region);
+    add();
     for (MappingListener *listener : m_listeners)
         listener->mapped(region);
 }
@@ -172,18 +186,39 @@ void Cards::mapped(Region &region) {
 void Cards::unmapping(Region &region) {
     {
         const std::lock_guard guard(m_listeners_mutex);
-        std::erase(m_regions, &region);
+        {
+            const std::lock_guard regions(m_regions_mutex);
+            std::erase(m_regions, &region);
+        }
         for (MappingListener *listener : m_listeners)
-            listener->unmapping(region);
+            listener->unmapping(region); // somebody may have registered it, whoever found it
     }
     m_addresses.remove(region.base());
+}
+
+void Cards::left(const Card &card) {
+    const std::lock_guard guard(m_listeners_mutex);
+    for (MappingListener *listener : m_listeners)
+        listener->left(card);
+}
+
+Card *Cards::of_descriptor(int fd) const {
+    const auto bus_id = thunk::Device(*m_library, fd).bus_id();
+    Card *card = bus_id ? by_bus_id(*bus_id) : nullptr;
+    return card && is_compute_node(*m_library, *bus_id, fd) ? card : nullptr;
 }
 
 void Cards::add_listener(MappingListener &listener) {
     const std::lock_guard guard(m_listeners_mutex);
     m_listeners.push_back(&listener);
-    for (const Region *region : m_regions)
-        listener.mapped(*region);
+    std::vector<Region *> known;
+    {
+        const std::lock_guard regions(m_regions_mutex);
+        known = m_regions;
+    }
+    for (const Region *region : known)
+        if (region->origin() != Region::Origin::asked)
+            listener.mapped(*region);
 }
 
 void Cards::remove_listener(MappingListener &listener) {

@@ -5,6 +5,7 @@
 
 #include "address_map.h"
 #include "card.h"
+#include "foreign.h"
 #include "thunk/library.h"
 
 #include <memory>
@@ -21,6 +22,7 @@ public:
     virtual ~MappingListener() = default;
     virtual void mapped(const Region &region) = 0;
     virtual void unmapping(const Region &region) = 0; // still mapped, but not for long
+    virtual void left(const Card &) {}                // closed by who had opened it
 };
 
 class Cards {
@@ -42,25 +44,45 @@ public:
     Result<Card *> usual();
 
     AddressMap &addresses() { return m_addresses; }
+    /// The mapping that holds `address`, of those that are known.
     Region *find(std::uint64_t address) const { return m_addresses.find(address); }
+    /// The same, and for an address that only a card can have the drivers are asked.
+    Region *look_up(std::uint64_t address) {
+        Region *known = find(address);
+        return known || !only_on_cards(address) ? known : m_foreign.ask(address);
+    }
+    /// Whether no processor has such an address, but cards have.
+    bool only_on_cards(std::uint64_t address) const { return address - m_window.base < m_window.length; }
+    /// All cards have the same.
+    Range window() const { return m_window; }
+    Foreign &foreign() { return m_foreign; }
+    /// The card whose compute node `fd` is; null for anything else.
+    Card *of_descriptor(int fd) const;
 
     /// Whether anything of [begin, begin + length) belongs to a known mapping.
     bool taken(std::uint64_t begin, std::uint64_t length);
+    /// Listeners are not told of what was found by asking: it may change behind our back, and UCX is to ask again.
     void mapped(Region &region);
     void unmapping(Region &region);
+    void left(const Card &card);
     /// A new listener hears of what is mapped already.
     void add_listener(MappingListener &listener);
     void remove_listener(MappingListener &listener);
 
 private:
-    Cards() = default;
+    Cards() : m_foreign(*this) {}
     Result<void> discover();
 
     const thunk::Library *m_library = nullptr;
     std::vector<std::unique_ptr<Card>> m_cards;
+    Range m_window;
     AddressMap m_addresses;
+    Foreign m_foreign;
+    // Held while listeners are told. UCX asks us with its locks held that listeners take: what it waits for in us must not
+    // wait for this one.
     std::mutex m_listeners_mutex;
     std::vector<MappingListener *> m_listeners;
+    std::mutex m_regions_mutex;
     std::vector<Region *> m_regions;
 };
 

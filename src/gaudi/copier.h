@@ -44,6 +44,8 @@ public:
     void settle() { const std::lock_guard guard(m_mutex); }
     /// Waits in the driver until the oldest submission has ended, or a while.
     void sleep();
+    /// The card is about to be closed: what was sent ends, the rest fails, and the driver lets go of the ring.
+    void retire(const Error &why);
     /// Until everything that was posted has ended, or `limit_ms` have passed.
     bool drain(unsigned limit_ms);
 

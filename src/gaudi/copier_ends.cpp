@@ -102,6 +102,18 @@ void Copier::lose(const Error &error) {
                 complete(take_oldest(lane, lane.streams[i]), EIO);
 }
 
+void Copier::retire(const Error &why) {
+    constexpr unsigned kLimitMs = 5000;
+    {
+        const std::lock_guard guard(m_mutex);
+        refuse(why);
+    }
+    drain(kLimitMs);
+    const std::lock_guard guard(m_mutex);
+    lose(why);
+    thunk::release_or_report([this] { return m_ring_map.release(); });
+}
+
 void Copier::end_waiting() {
     for (Lane &lane : m_lanes) {
         for (Transfer *waiting = lane.first; waiting;) {

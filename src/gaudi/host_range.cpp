@@ -23,20 +23,26 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
 
 HostRange::~HostRange() {
-    if (m_may_leave)
-        Pinned::get().remove(*this);
-    if (m_copies.load(std::memory_order_acquire) == 0)
-        return;
-    for (const Mapped &mapped : m_mappings)
-        if (Copier *copier = mapped.card->copier_if_started())
-            copier->drain(kDrainMs);
-    if (m_copies.load(std::memory_order_acquire) == 0)
-        return;
-    for (Mapped &mapped : m_mappings) {
-        thunk::report(thunk::make_error(ETIMEDOUT, "unmap", mapped.card->bus_id(),
-                                        "a copy does not end, so its host memory stays pinned"));
-        mapped.mapping.detach();
+    if (m_copies.load(std::memory_order_acquire) != 0) {
+        for (const Mapped &mapped : m_mappings)
+            if (Copier *copier = mapped.card->copier_if_started())
+                copier->drain(kDrainMs);
+        if (m_copies.load(std::memory_order_acquire) != 0)
+            for (Mapped &mapped : m_mappings) {
+                thunk::report(thunk::make_error(ETIMEDOUT, "unmap", mapped.card->bus_id(),
+                                                "a copy does not end, so its host memory stays pinned"));
+                mapped.mapping.detach();
+            }
     }
+    Pinned::get().remove(*this);
+}
+
+int HostRange::unmap_from(const Card &card) {
+    const std::unique_lock guard(m_mutex, std::try_to_lock);
+    if (!guard)
+        return -1;
+    m_starts[card.index()].store(0, std::memory_order_seq_cst);
+    return static_cast<int>(std::erase_if(m_mappings, [&](const Mapped &mapped) { return mapped.card == &card; }));
 }
 
 Result<thunk::Mapping> HostRange::map(const thunk::Device &device) const {
@@ -93,8 +99,7 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
             if (mapping) {
                 known = mapping->get() + m_offset;
                 m_mappings.push_back({&card, std::move(*mapping)});
-                if (m_may_leave)
-                    Pinned::get().add(*this, m_length);
+                Pinned::get().add(*this, m_length);
             }
             start.store(known, std::memory_order_release);
         }

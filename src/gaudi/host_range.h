@@ -54,8 +54,12 @@ public:
     void release() { m_copies.fetch_sub(1, std::memory_order_release); }
 
     // ---- for Pinned
+    bool leaves() const { return m_may_leave; }
     std::uint64_t last_use() const { return m_last_use.load(std::memory_order_relaxed); }
     bool unmap_if_idle();
+    /// How many mappings ended, none or one; -1 while a thread is mapping it.
+    int unmap_from(const Card &card);
+    void end_mappings() { m_mappings.clear(); }
 
     /// Whether the processor cannot touch it, so that there is no other way than on().
     bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }

@@ -44,8 +44,12 @@ inline bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &pl
         offset = address - region->base();
     }
     if (offset >= size || region->generation() != m_last_generation) {
-        region = m_cards.find(address);
+        region = m_cards.look_up(address);
         if (!region) {
+            if (m_cards.only_on_cards(address)) {
+                m_problem = fmt::format("{:#x} is in no mapping of Gaudi memory", address);
+                return false;
+            }
             place.card = nullptr;
             place.flush = false;
             return true;

@@ -5,6 +5,7 @@
 #include "settings.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace gaudi {
@@ -38,7 +39,8 @@ bool Pinned::let_one_go_locked() {
     std::vector<Entry *> by_use;
     by_use.reserve(m_entries.size());
     for (Entry &entry : m_entries)
-        by_use.push_back(&entry);
+        if (entry.range->leaves())
+            by_use.push_back(&entry);
     const auto later = [](const Entry *a, const Entry *b) {
         return std::pair(a->range->last_use(), a) > std::pair(b->range->last_use(), b);
     };
@@ -59,8 +61,10 @@ bool Pinned::let_one_go_locked() {
 void Pinned::add(HostRange &range, std::uint64_t length) {
     const std::lock_guard guard(m_mutex);
     s_clock.fetch_add(1, std::memory_order_relaxed);
-    m_length += length;
-    ++m_mappings;
+    if (range.leaves()) {
+        m_length += length;
+        ++m_mappings;
+    }
     const auto known =
         std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
     if (known == m_entries.end()) {
@@ -71,14 +75,44 @@ void Pinned::add(HostRange &range, std::uint64_t length) {
     }
 }
 
-void Pinned::remove(const HostRange &range) {
+void Pinned::leave(const Card &card) {
+    // Who maps a range has its mutex and waits for ours, so theirs is only tried.
+    bool all = false;
+    while (!all) {
+        all = true;
+        {
+            const std::lock_guard guard(m_mutex);
+            for (Entry &entry : m_entries) {
+                const int ended = entry.range->unmap_from(card);
+                all = all && ended >= 0;
+                if (ended <= 0)
+                    continue;
+                const std::uint64_t share = entry.length / entry.mappings;
+                entry.length -= share;
+                --entry.mappings;
+                if (entry.range->leaves()) {
+                    m_length -= share;
+                    --m_mappings;
+                }
+            }
+            std::erase_if(m_entries, [](const Entry &entry) { return entry.mappings == 0; });
+        }
+        if (!all)
+            std::this_thread::yield();
+    }
+}
+
+void Pinned::remove(HostRange &range) {
     const std::lock_guard guard(m_mutex);
+    range.end_mappings();
     const auto known =
         std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
     if (known == m_entries.end())
         return;
-    m_length -= known->length;
-    m_mappings -= known->mappings;
+    if (range.leaves()) {
+        m_length -= known->length;
+        m_mappings -= known->mappings;
+    }
     m_entries.erase(known);
 }
 

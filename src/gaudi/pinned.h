@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much host memory registrations may keep pinned for the cards. Registering costs nothing and may go on for ever; the
-// first copy pins the pages, and they stay so. When it is too much, the ranges that no copy used for the longest time are
-// unmapped; their next copy maps them again.
+// The host memory that is pinned for cards, and how much of it registrations may keep so. Registering costs nothing and
+// may go on for ever; the first copy pins the pages, and they stay so. When it is too much, the ranges that no copy used
+// for the longest time are unmapped; their next copy maps them again.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 
 namespace gaudi {
 
+class Card;
 class HostRange;
 
 class Pinned {
@@ -23,7 +24,10 @@ public:
     /// Unmaps the range that was not used for the longest time; false when there is none.
     bool let_one_go();
     void add(HostRange &range, std::uint64_t length);
-    void remove(const HostRange &range);
+    /// A range that ends: its mappings end here, so that a card that is closed meanwhile is not asked for them.
+    void remove(HostRange &range);
+    /// Ends every mapping on the card, which is about to be closed and takes no more copies.
+    void leave(const Card &card);
 
     /// Stands still between mappings: uses are told apart only as far as mappings lie between them.
     static std::uint64_t now() { return s_clock.load(std::memory_order_relaxed); }

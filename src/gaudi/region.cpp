@@ -29,21 +29,26 @@ Range Region::allocation(std::uint64_t address) const {
     return {start, size()};
 }
 
-Result<void> Region::make_export() {
-    if (m_export)
-        return {};
+Result<thunk::Fd> Region::new_export() {
+    constexpr std::uint64_t kPage = 4096; // of the driver's machine
     if (!alive())
         return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the block is gone"));
     auto device = card().open();
     if (!device)
         return tl::unexpected(device.error());
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
-    auto exported = device->export_dmabuf(base(), size());
-    if (!exported) {
-        if (!may_pass(exported.error().code))
-            m_exportable.store(false, std::memory_order_release);
+    auto exported = device->export_dmabuf(base(), (size() + kPage - 1) / kPage * kPage);
+    if (!exported && !may_pass(exported.error().code))
+        m_exportable.store(false, std::memory_order_release);
+    return exported;
+}
+
+Result<void> Region::make_export() {
+    if (m_export)
+        return {};
+    auto exported = new_export();
+    if (!exported)
         return tl::unexpected(exported.error());
-    }
     m_export = std::move(*exported);
     m_export_number.store(m_export.get(), std::memory_order_release);
     return {};
@@ -51,6 +56,11 @@ Result<void> Region::make_export() {
 
 Result<thunk::Fd> Region::dmabuf() {
     const std::lock_guard guard(m_export_mutex);
+    if (origin() != Origin::ours) {
+        auto exported = new_export();
+        m_was_exported.store(true, std::memory_order_release);
+        return exported;
+    }
     if (auto made = make_export(); !made)
         return tl::unexpected(made.error());
     m_was_exported.store(true, std::memory_order_release);
@@ -59,6 +69,10 @@ Result<thunk::Fd> Region::dmabuf() {
 
 Result<void> Region::probe_export() {
     const std::lock_guard guard(m_export_mutex);
+    if (origin() != Origin::ours) {
+        auto exported = new_export();
+        return exportable() ? Result<void>() : tl::unexpected(exported.error());
+    }
     auto made = make_export();
     return exportable() ? Result<void>() : made;
 }
@@ -66,7 +80,7 @@ Result<void> Region::probe_export() {
 int Region::export_descriptor() {
     if (const int known = m_export_number.load(std::memory_order_acquire); known >= 0)
         return known;
-    if (!exportable())
+    if (!exportable() || origin() != Origin::ours)
         return -1;
     const std::lock_guard guard(m_export_mutex);
     return make_export() ? m_export.get() : -1;
@@ -76,7 +90,7 @@ HostRange *Region::window() {
     const std::lock_guard guard(m_export_mutex);
     if (m_window)
         return m_window.get();
-    if (!exportable() || !make_export())
+    if (!exportable() || origin() != Origin::ours || !make_export())
         return nullptr;
     auto own = m_export.duplicate();
     if (!own)
@@ -85,7 +99,8 @@ HostRange *Region::window() {
     return m_window.get();
 }
 
-void Region::begin(Card &card, std::uint64_t base, std::uint64_t size) {
+void Region::begin(Card &card, std::uint64_t base, std::uint64_t size, Origin origin) {
+    m_origin.store(origin, std::memory_order_release);
     m_card.store(&card, std::memory_order_release);
     m_base.store(base, std::memory_order_release);
     m_size.store(size, std::memory_order_release);

@@ -46,10 +46,15 @@ public:
     /// The allocation that holds `address`; the whole mapping where nothing is allocated, or where it is not ours.
     Range allocation(std::uint64_t address) const;
 
+    /// Whose mapping it is. What others made and nobody saw was found by asking the driver, and may have changed since.
+    enum class Origin { ours, seen, asked };
+    Origin origin() const { return m_origin.load(std::memory_order_acquire); }
+
     /// Whether the driver exports it, as far as is known: it is asked at the first need.
     bool exportable() const { return m_exportable.load(std::memory_order_acquire); }
     void forbid_export() { m_exportable.store(false, std::memory_order_release); }
-    /// A new descriptor of the one export that the mapping has. The caller owns it.
+    /// A new descriptor of the one export that the mapping has. The caller owns it. Others' memory has none that is kept:
+    /// what is exported cannot be unmapped, and they do not know of us.
     Result<thunk::Fd> dmabuf();
     /// Whether the driver exports it, or why not. Nothing is handed out.
     Result<void> probe_export();
@@ -65,13 +70,16 @@ public:
 
 private:
     friend class Arena;
+    friend class Foreign;
 
+    Result<thunk::Fd> new_export();
     Result<void> make_export(); // the mutex is held
-    void begin(Card &card, std::uint64_t base, std::uint64_t size);
+    void begin(Card &card, std::uint64_t base, std::uint64_t size, Origin origin = Origin::ours);
     void end();
 
     std::atomic<std::uint64_t> m_base{0}, m_size{0}, m_generation{0};
     std::atomic<Card *> m_card{nullptr};
+    std::atomic<Origin> m_origin{Origin::ours};
     std::atomic<bool> m_exportable{true}, m_was_exported{false};
     std::unique_ptr<Heap> m_heap; // made once for the size; null for a mapping of others
 

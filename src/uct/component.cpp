@@ -184,6 +184,7 @@ void Component::start_listening(Cards &cards) {
         ucs_memory_info info{};
         m_host.call().ucs_memtype_cache_lookup(this, 1, &info);
     }
+    have_asked(cards.window());
     cards.add_listener(*this);
     watch_host_memory();
 }
@@ -199,14 +200,15 @@ void Component::watch_host_memory() {
         HostCache::get().enable();
 }
 
-void Component::mapped(const Region &region) {
-    if (region.card().exports() == Card::Exports::no && m_dmabuf.load(std::memory_order_relaxed) != UCS_NO)
-        say_staged(region.card().why_no_exports().c_str());
-    m_host.call().ucs_memtype_cache_update(reinterpret_cast<const void *>(region.base()), region.size(),
-                                           UCS_MEMORY_TYPE_GAUDI, sys_device(region.card()), mem_flags(region));
+/// Whatever is in UCX's cache as host memory, or not at all, UCX never asks about; what is there as unknown it does. No
+/// processor has these addresses, so nobody else pays for it.
+void Component::have_asked(Range range) {
+    if (range.length != 0)
+        m_host.call().ucs_memtype_cache_update(reinterpret_cast<const void *>(range.base), range.length,
+                                               UCS_MEMORY_TYPE_UNKNOWN, UCS_SYS_DEVICE_ID_UNKNOWN, 0);
 }
 
-void Component::unmapping(const Region &region) {
+void Component::tell(ucm_event_type_t type, const Region &region) {
     ucm_event event{};
     event.mem_type.address = reinterpret_cast<void *>(region.base());
     event.mem_type.size = region.size();
@@ -214,9 +216,24 @@ void Component::unmapping(const Region &region) {
     event.mem_type.sys_dev = sys_device(region.card());
     event.mem_type.mem_flags = mem_flags(region);
     m_host.call().ucm_event_enter();
-    m_host.call().ucm_event_dispatch(UCM_EVENT_MEM_TYPE_FREE, &event); // registrations go before the memory does
+    m_host.call().ucm_event_dispatch(type, &event);
     m_host.call().ucm_event_leave();
-    m_host.call().ucs_memtype_cache_remove(event.mem_type.address, event.mem_type.size);
+}
+
+void Component::mapped(const Region &region) {
+    if (region.card().exports() == Card::Exports::no && m_dmabuf.load(std::memory_order_relaxed) != UCS_NO)
+        say_staged(region.card().why_no_exports().c_str());
+    tell(UCM_EVENT_MEM_TYPE_ALLOC, region);
+}
+
+void Component::unmapping(const Region &region) {
+    tell(UCM_EVENT_MEM_TYPE_FREE, region); // registrations go before the memory does
+    have_asked({region.base(), region.size()});
+}
+
+void Component::left(const Card &card) {
+    GAUDI_UCX_LOG(m_host, INFO, "card %u (%s) was closed by the program that had opened it: its memory is gone",
+                  card.index(), card.bus_id().c_str());
 }
 
 } // namespace gaudi::uct

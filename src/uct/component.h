@@ -47,12 +47,15 @@ public:
     // ---- from the cards
     void mapped(const Region &region) override;
     void unmapping(const Region &region) override;
+    void left(const Card &card) override;
 
 private:
     explicit Component(ucx::Host &host);
     Result<Cards *> cards();
     void watch_host_memory();
     void say_staged(const char *why);
+    void have_asked(Range range);
+    void tell(ucx::ucm_event_type_t type, const Region &region);
 
     ucx::Host &m_host;
     ConfigTables m_tables;

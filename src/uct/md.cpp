@@ -163,7 +163,7 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
     handle->length = length;
     const bool typed = (mask & UCT_MD_MEM_REG_FIELD_MEM_TYPE) != 0;
     const bool dmabuf = (mask & UCT_MD_MEM_REG_FIELD_DMABUF_FD) != 0 && params->dmabuf_fd != UCT_DMABUF_FD_INVALID;
-    if (Region *region = m_cards.find(handle->address)) {
+    if (Region *region = m_cards.look_up(handle->address)) {
         handle->kind = MemoryHandle::Kind::gaudi;
         handle->region = region;
         handle->generation = region->generation();
@@ -202,7 +202,9 @@ Result<void> Md::mem_dereg(const uct_md_mem_dereg_params *params) {
 // ---- recognition --------------------------------------------------------------------------------------------------
 
 ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_attr_v2 *attr) {
-    Region *region = m_cards.find(number(address));
+    Region *region = m_cards.look_up(number(address));
+    if (region && !m_cards.foreign().still_there(*region))
+        region = m_cards.look_up(number(address));
     if (!region)
         return UCS_ERR_INVALID_ADDR; // host memory: asked all the time, and no error
     const std::uint64_t mask = attr->field_mask;
@@ -222,7 +224,8 @@ ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_a
         if (m_dmabuf && region->exportable() && region->contains(number(address), length)) {
             auto exported = region->dmabuf();
             if (!exported) {
-                m_component.mapped(*region); // the cache still says that it can be registered
+                if (region->origin() != Region::Origin::asked)
+                    m_component.mapped(*region); // the cache still says that it can be registered
                 failed(exported.error());
                 return status_from_errno(exported.error().code);
             }
@@ -237,7 +240,7 @@ ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_a
 }
 
 ucs_status_t Md::detect_memory_type(const void *address, std::size_t, ucs_memory_type_t *mem_type) {
-    if (!m_cards.find(number(address)))
+    if (!m_cards.look_up(number(address)))
         return UCS_ERR_INVALID_ADDR;
     *mem_type = UCS_MEMORY_TYPE_GAUDI;
     return UCS_OK;

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/wait.h>
+
 #include <thread>
 
 using namespace gaudi;
@@ -15,10 +17,40 @@ namespace {
 
 class CardOpen : public GaudiTest {
 protected:
-    /// Somebody else's, for as long as it lives.
-    static thunk::DeviceFd held(std::size_t index) {
-        return value(thunk::DeviceFd::open(cards().library(), card(index).bus_id()));
-    }
+    /// Another process's, for as long as it lives.
+    class Held {
+    public:
+        explicit Held(const std::string &bus_id) {
+            if (pipe(m_begun) != 0 || pipe(m_over) != 0 || (m_process = fork()) < 0)
+                throw std::runtime_error("no other process");
+            if (m_process == 0) {
+                ::close(m_over[1]);
+                const auto device = thunk::Device::open(cards().library(), bus_id);
+                char byte = device ? 'y' : 'n';
+                (void)!write(m_begun[1], &byte, 1);
+                (void)!read(m_over[0], &byte, 1); // its end
+                _exit(0);
+            }
+            ::close(m_over[0]);
+            char byte = 'n';
+            if (read(m_begun[0], &byte, 1) != 1 || byte != 'y')
+                throw std::runtime_error("the other process cannot open the card");
+        }
+        ~Held() { close(); }
+        Held(const Held &) = delete;
+        Held &operator=(const Held &) = delete;
+        void close() {
+            if (m_process <= 0)
+                return;
+            ::close(m_over[1]);
+            waitpid(std::exchange(m_process, 0), nullptr, 0);
+        }
+
+    private:
+        int m_begun[2], m_over[2];
+        pid_t m_process;
+    };
+    static Held held(std::size_t index) { return Held(card(index).bus_id()); }
 };
 
 TEST_F(CardOpen, a_card_is_opened_once_however_many_ask) {
@@ -56,7 +88,7 @@ TEST_F(CardOpen, a_card_in_use_is_refused_at_once_with_a_sentence) {
 TEST_F(CardOpen, a_card_that_was_in_use_can_be_opened_later) {
     auto other = held(0);
     EXPECT_FALSE(card().open());
-    value(other.close());
+    other.close();
     EXPECT_TRUE(card().open());
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "adoption.h"
+
+#include <dirent.h>
+
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+namespace gaudi {
+
+bool is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd) {
+    const thunk::Device device(library, fd);
+    // This one looks at the descriptor's node and makes no call on it.
+    if (const auto name = device.bus_id(); !name || *name != bus_id)
+        return false;
+    // The control node answers questions only. Submission 0 is before the first one, and so has ended.
+    return device.wait(0, std::chrono::microseconds(0)).has_value();
+}
+
+int find_descriptor(const thunk::Library &library, const std::string &bus_id, int except, int or_except) {
+    const std::unique_ptr<DIR, int (*)(DIR *)> open(opendir("/proc/self/fd"), closedir);
+    if (!open)
+        return -1;
+    int lowest = -1;
+    while (const dirent *entry = readdir(open.get())) {
+        int fd = -1;
+        const char *end = entry->d_name + std::strlen(entry->d_name);
+        if (std::from_chars(entry->d_name, end, fd).ec != std::errc() || fd == dirfd(open.get()))
+            continue;
+        if (fd != except && fd != or_except && (lowest < 0 || fd < lowest) && is_compute_node(library, bus_id, fd))
+            lowest = fd;
+    }
+    return lowest;
+}
+
+} // namespace gaudi

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card that somebody else in this process has opened. A card serves one open file description at a time, so the only
+// way to it is through theirs: a duplicate of their descriptor shares their context.
+#pragma once
+
+#include "thunk/device.h"
+
+#include <string>
+
+namespace gaudi {
+
+/// The lowest descriptor by which the process holds the card's compute node, `except` two that do not count; -1 for none.
+/// Descriptors of anything else are only looked at, never called.
+int find_descriptor(const thunk::Library &library, const std::string &bus_id, int except = -1, int or_except = -1);
+
+/// Whether `fd` is the card's compute node.
+bool is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd);
+
+} // namespace gaudi

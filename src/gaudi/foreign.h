@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Mappings of device memory that others in this process made: a framework, or the program itself. Some were seen as they
+// were made (by the memory hooks); the others are found when somebody asks for an address in them. Only exactly where a
+// mapping starts does the driver export it, and only up to its end, so trying finds both.
+#pragma once
+
+#include "region.h"
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace gaudi {
+
+class Cards;
+
+class Foreign {
+public:
+    explicit Foreign(Cards &cards) : m_cards(cards) {}
+    Foreign(const Foreign &) = delete;
+    Foreign &operator=(const Foreign &) = delete;
+
+    // ---- what was seen
+    void mapped(Card &card, std::uint64_t base, std::uint64_t size);
+    /// About to be unmapped: everybody lets go of it, and nobody finds it until unmapped() says how that went.
+    void unmapping(Card &card, std::uint64_t base);
+    void unmapped(Card &card, std::uint64_t base);
+
+    // ---- what was not
+    /// The mapping that holds `address` on a card that this process has open, or null. System calls, some at best.
+    Region *ask(std::uint64_t address);
+    /// Whether what was found by asking is there still, as it was. If not, it is forgotten.
+    bool still_there(Region &region);
+
+    /// Forgets all that is on the card.
+    void leave(const Card &card);
+
+private:
+    using Start = std::pair<const Card *, std::uint64_t>;
+
+    Range search(Card &card, const thunk::Device &device, std::uint64_t address);
+    Region *begin(Card &card, Range range, Region::Origin origin);
+    void forget(Region &region);
+    bool on_its_way_out(const Card &card, std::uint64_t base);
+
+    Cards &m_cards;
+    std::mutex m_asking; // one search at a time
+    std::mutex m_mutex;  // never held while others are told: they may be asking
+    std::vector<Region *> m_live, m_idle;
+    std::vector<Start> m_leaving;
+};
+
+} // namespace gaudi

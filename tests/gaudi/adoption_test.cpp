@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card that somebody else in the process has opened is shared, and let go of when they close it.
+#include "framework_program.h"
+
+#include "gaudi/adoption.h"
+#include "gaudi/mover.h"
+
+#include <gmock/gmock.h>
+
+#include <fcntl.h>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::HasSubstr;
+
+namespace {
+
+class Adoption : public GaudiTest {
+protected:
+    static std::uint64_t opens() { return Counters(card())["opens"]; }
+    static int copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+        return Mover(cards()).copy_now(destination, source, length);
+    }
+    const HostMemory m_host{kMiB};
+};
+
+TEST_F(Adoption, the_card_that_the_process_holds_is_shared_and_not_opened_again) {
+    const Other other(card(3).bus_id());
+    const Card &usual = *value(cards().usual());
+    EXPECT_EQ(&usual, &card(3)) << "nobody wants memory elsewhere";
+    EXPECT_TRUE(usual.adopted());
+    const std::uint64_t address = value(card(3).arena().allocate({.length = kMiB}));
+    const Bytes sent = pattern(kMiB, 1);
+    m_host.write(0, sent);
+    EXPECT_EQ(copy(address, m_host.address(), kMiB), 0);
+    EXPECT_TRUE(Window(*cards().find(address)).read(address, kMiB) == sent);
+    EXPECT_EQ(Counters(card(3))["opens"], 1u);
+}
+
+TEST_F(Adoption, other_cards_are_opened_as_ever) {
+    const Other other(card(3).bus_id());
+    value(card(2).open());
+    EXPECT_FALSE(card(2).adopted());
+    EXPECT_TRUE(Counters(card(2)).in_use());
+}
+
+TEST_F(Adoption, a_control_node_is_not_a_card_that_is_held) {
+    const int control = Other::call().open_control(0, nullptr);
+    ASSERT_GE(control, 0);
+    for (const auto &card : cards().all()) {
+        EXPECT_EQ(find_descriptor(cards().library(), card->bus_id()), -1);
+        EXPECT_FALSE(card->if_held());
+    }
+    Other::call().close(control);
+}
+
+TEST_F(Adoption, nothing_is_shared_of_what_is_not_held) {
+    EXPECT_FALSE(card().if_held());
+    EXPECT_EQ(opens(), 0u) << "asking opens nothing";
+    EXPECT_EQ(cards().of_descriptor(0), nullptr);
+    EXPECT_EQ(cards().of_descriptor(-1), nullptr);
+    EXPECT_EQ(cards().of_descriptor(1000), nullptr);
+}
+
+TEST_F(Adoption, memory_of_a_shared_card_is_not_hoarded) {
+    const Other other(card().bus_id());
+    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
+    ASSERT_TRUE(card().arena().free(address));
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
+}
+
+TEST_F(Adoption, a_card_is_free_once_its_owner_has_closed_it) {
+    Other other(card().bus_id());
+    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
+    HostRange range(m_host.address(), m_host.size(), cards().all().size());
+    Mover mover(cards());
+    Tally tally;
+    ASSERT_EQ(mover.post({address, m_host.address(), kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    card().closing(other.fd()); // with a copy under way
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_FALSE(card().is_open());
+    EXPECT_EQ(card().copier_if_started(), nullptr);
+    EXPECT_FALSE(card().if_held()) << "not while they are at it";
+    const int fd = other.fd();
+    other.close();
+    card().closed(fd);
+    EXPECT_FALSE(Counters(card()).in_use());
+    EXPECT_EQ(Counters(card())["hard_resets"], 0u);
+    ASSERT_TRUE(until([&] {
+        mover.progress();
+        return mover.outstanding() == 0;
+    }));
+    EXPECT_EQ(tally.ended, 1u);
+
+    // And from now on it is ours.
+    const std::uint64_t again = value(card().arena().allocate({.length = kMiB}));
+    EXPECT_FALSE(card().adopted());
+    ASSERT_EQ(mover.post({again, m_host.address(), kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    ASSERT_TRUE(until([&] {
+        mover.progress();
+        return mover.outstanding() == 0;
+    }));
+    EXPECT_EQ(tally.failed, 0u);
+    EXPECT_EQ(opens(), 2u);
+}
+
+TEST_F(Adoption, another_descriptor_of_theirs_keeps_it) {
+    Other other(card().bus_id());
+    value(card().open());
+    const thunk::Fd second(fcntl(other.fd(), F_DUPFD_CLOEXEC, 0));
+    card().closing(other.fd());
+    EXPECT_TRUE(card().is_open());
+    const int fd = other.fd();
+    other.close();
+    card().closed(fd);
+    EXPECT_TRUE(card().is_open());
+    card().closing(second.get());
+    EXPECT_FALSE(card().is_open());
+}
+
+TEST_F(Adoption, a_card_of_our_own_is_nobodys_to_close) {
+    const int fd = value(card().open()).fd();
+    card().closing(fd);
+    EXPECT_TRUE(card().is_open());
+    card().closed(fd);
+}
+
+TEST_F(Adoption, what_is_copied_after_the_close_fails_with_the_reason) {
+    Other other(card().bus_id());
+    const Other::Memory memory = other.allocate(kMiB);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    card().closing(other.fd());
+    const int fd = other.fd();
+    other.close();
+    card().closed(fd);
+    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_THAT(mover.problem(), HasSubstr("in no mapping"));
+}
+
+} // namespace
