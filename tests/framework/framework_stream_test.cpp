@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies by SynapseAI's own calls: the right bytes, an end that can be asked for, and errors that are one sentence.
+#include "gaudi/framework_stream.h"
+#include "synapse_program.h"
+#include "thunk/reported.h"
+
+#include <gmock/gmock.h>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace {
+
+std::uint64_t address(const void *pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+
+class FrameworkStreamTest : public SynapseTest {
+protected:
+    static bool finish(FrameworkStream &stream) {
+        const std::uint64_t number = value(stream.mark());
+        return until([&] { return value(stream.ended(number)); });
+    }
+    static std::vector<unsigned char> pattern(std::size_t length, unsigned char first) {
+        std::vector<unsigned char> bytes(length);
+        unsigned char next = first;
+        for (unsigned char &byte : bytes)
+            byte = next = static_cast<unsigned char>(next * 5 + 13);
+        return bytes;
+    }
+    static void expect_sentence(const Error &error, int code, const char *call, const char *answer) {
+        EXPECT_EQ(error.code, code) << error.text;
+        EXPECT_STREQ(error.call, call);
+        EXPECT_THAT(error.text, HasSubstr(call));
+        EXPECT_THAT(error.text, HasSubstr(answer));
+        EXPECT_THAT(error.text, Not(HasSubstr("\n")));
+    }
+};
+
+TEST_F(FrameworkStreamTest, bytes_go_down_across_the_card_and_up_in_order) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    for (const std::size_t length : {std::size_t{1}, std::size_t{4097}, std::size_t{3} << 20}) {
+        const auto sent = pattern(length, static_cast<unsigned char>(length));
+        std::vector<unsigned char> source = sent, got(length);
+        const std::uint64_t first = allocate(length), second = allocate(length);
+        value(stream->map_host(source.data(), length));
+        value(stream->map_host(got.data(), length));
+        value(stream->copy(Direction::down, first, address(source.data()), length));
+        value(stream->copy(Direction::on_card, second, first, length));
+        value(stream->copy(Direction::up, address(got.data()), second, length));
+        ASSERT_TRUE(finish(*stream));
+        EXPECT_EQ(got, sent);
+        value(stream->unmap_host(source.data()));
+        value(stream->unmap_host(got.data()));
+    }
+}
+
+TEST_F(FrameworkStreamTest, part_of_mapped_memory_can_be_copied) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    std::vector<unsigned char> host = pattern(64 * kKiB, 7), expected = host;
+    std::copy_n(expected.begin() + 1000, 500, expected.begin() + 30000);
+    const std::uint64_t memory = allocate(64 * kKiB);
+    value(stream->map_host(host.data(), host.size()));
+    value(stream->copy(Direction::down, memory + 3, address(host.data() + 1000), 500));
+    value(stream->copy(Direction::up, address(host.data() + 30000), memory + 3, 500));
+    ASSERT_TRUE(finish(*stream));
+    EXPECT_EQ(host, expected);
+}
+
+TEST_F(FrameworkStreamTest, nothing_is_copied_where_the_length_is_zero) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    EXPECT_TRUE(stream->copy(Direction::down, 1, 1, 0));
+    EXPECT_TRUE(finish(*stream));
+}
+
+TEST_F(FrameworkStreamTest, the_numbers_of_marks_grow_and_a_later_one_covers_those_before) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    const std::uint64_t memory = allocate(16 * kMiB);
+    std::uint64_t last = 0;
+    std::vector<std::uint64_t> numbers;
+    for (int i = 0; i < 300; ++i) {
+        value(stream->copy(Direction::on_card, memory + 8 * kMiB, memory, 64 * kKiB));
+        numbers.push_back(value(stream->mark()));
+        EXPECT_GT(numbers.back(), last);
+        last = numbers.back();
+    }
+    ASSERT_TRUE(until([&] { return value(stream->ended(last)); }));
+    for (const std::uint64_t number : numbers)
+        EXPECT_TRUE(value(stream->ended(number)));
+}
+
+TEST_F(FrameworkStreamTest, what_has_not_ended_is_not_called_ended) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    const std::uint64_t number = value(stream->mark());
+    set("STANDIN_FAULT", "synEventQuery:" + std::to_string(vendor::synBusy));
+    EXPECT_FALSE(value(stream->ended(number)));
+    unsetenv("STANDIN_FAULT");
+    EXPECT_TRUE(until([&] { return value(stream->ended(number)); }));
+}
+
+TEST_F(FrameworkStreamTest, a_stream_that_is_still_at_work_ends_it_before_it_goes) {
+    const Framework &framework = acquire();
+    const std::uint64_t memory = allocate(64 * kMiB);
+    std::vector<unsigned char> sent = pattern(32 * kMiB, 1), got(sent.size());
+    const thunk::Reported reported;
+    {
+        const auto stream = value(FrameworkStream::create(framework));
+        value(stream->map_host(sent.data(), sent.size()));
+        value(stream->map_host(got.data(), got.size()));
+        value(stream->copy(Direction::down, memory, address(sent.data()), sent.size()));
+        value(stream->mark());
+        value(stream->copy(Direction::up, address(got.data()), memory, got.size()));
+    }
+    EXPECT_EQ(got, sent);
+    EXPECT_TRUE(thunk::Reported::errors().empty());
+}
+
+TEST_F(FrameworkStreamTest, host_memory_that_is_not_mapped_is_refused) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    std::vector<unsigned char> host(8 * kKiB);
+    const std::uint64_t memory = allocate(8 * kKiB);
+    const auto refused = stream->copy(Direction::down, memory, address(host.data()), host.size());
+    ASSERT_FALSE(refused);
+    expect_sentence(refused.error(), EFAULT, "synMemCopyAsync", "synMappingNotFound");
+    const auto unknown = stream->unmap_host(host.data());
+    ASSERT_FALSE(unknown);
+    expect_sentence(unknown.error(), EINVAL, "synHostUnmap", "synInvalidArgument");
+}
+
+TEST_F(FrameworkStreamTest, a_mark_that_was_never_made_is_refused) {
+    const auto stream = value(FrameworkStream::create(acquire()));
+    const auto asked = stream->ended(1);
+    ASSERT_FALSE(asked);
+    expect_sentence(asked.error(), EINVAL, "synEventQuery", "never made");
+}
+
+TEST_F(FrameworkStreamTest, each_error_is_one_sentence_with_call_and_answer) {
+    const Framework &framework = acquire();
+    set("STANDIN_FAULT", "synStreamCreateGeneric:23");
+    const auto none = FrameworkStream::create(framework);
+    ASSERT_FALSE(none);
+    expect_sentence(none.error(), EAGAIN, "synStreamCreateGeneric", "synAllResourcesTaken");
+    unsetenv("STANDIN_FAULT");
+
+    const auto stream = value(FrameworkStream::create(framework));
+    std::vector<unsigned char> host(8 * kKiB);
+    set("STANDIN_FAULT", "synHostMap:3");
+    const auto unmapped = stream->map_host(host.data(), host.size());
+    ASSERT_FALSE(unmapped);
+    expect_sentence(unmapped.error(), ENOMEM, "synHostMap", "synOutOfHostMemory");
+
+    set("STANDIN_FAULT", "synEventCreate:27");
+    auto unmarked = stream->mark();
+    ASSERT_FALSE(unmarked);
+    expect_sentence(unmarked.error(), EAGAIN, "synEventCreate", "synOutOfResources");
+    set("STANDIN_FAULT", "synEventRecord:31");
+    unmarked = stream->mark();
+    ASSERT_FALSE(unmarked);
+    expect_sentence(unmarked.error(), ENODEV, "synEventRecord", "synSynapseTerminated");
+    unsetenv("STANDIN_FAULT");
+
+    const std::uint64_t number = value(stream->mark());
+    set("STANDIN_FAULT", "synEventQuery:17");
+    const auto lost = stream->ended(number);
+    ASSERT_FALSE(lost);
+    expect_sentence(lost.error(), EIO, "synEventQuery", "synDeviceReset");
+    set("STANDIN_FAULT", "synEventQuery:99");
+    const auto strange = stream->ended(number);
+    ASSERT_FALSE(strange);
+    expect_sentence(strange.error(), EIO, "synEventQuery", "99");
+}
+
+TEST_F(FrameworkStreamTest, what_cannot_be_released_is_reported) {
+    auto stream = value(FrameworkStream::create(acquire()));
+    const thunk::Reported reported;
+    set("STANDIN_FAULT", "synStreamDestroy:22");
+    stream.reset();
+    ASSERT_EQ(thunk::Reported::errors().size(), 1u);
+    expect_sentence(thunk::Reported::errors()[0], EBUSY, "synStreamDestroy", "synBusy");
+}
+
+TEST_F(FrameworkStreamTest, there_is_no_stream_without_a_card) {
+    load();
+    const auto stream = FrameworkStream::create(*Framework::loaded());
+    ASSERT_FALSE(stream);
+    expect_sentence(stream.error(), ENODEV, "synStreamCreateGeneric", "synUninitialized");
+}
+
+TEST_F(FrameworkStreamTest, a_library_that_lacks_a_function_does_not_copy) {
+    const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
+    EXPECT_FALSE(framework.copies());
+    const auto stream = FrameworkStream::create(framework);
+    ASSERT_FALSE(stream);
+    expect_sentence(stream.error(), ENOSYS, "synStreamCreateGeneric", "lacks");
+}
+
+TEST_F(FrameworkStreamTest, a_library_that_has_all_functions_copies) {
+    load();
+    EXPECT_TRUE(Framework::loaded()->copies());
+}
+
+} // namespace

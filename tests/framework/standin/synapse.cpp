@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A libSynapse.so that holds one card of a software Gaudi2 server, gives out pieces of libscal's pool, and copies by
+// command submission. An old one has no V2 calls and no generic streams.
+#include "synapse.h"
+#include "standin.h"
+
+#include "gaudi/framework.h"
+#include "gaudi/packets.h"
+#include "thunk/abi.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+// What is defined below must be what the product calls.
+#define STANDIN_DECLARE(name) extern "C" gaudi::vendor::syn##name syn##name;
+GAUDI_FRAMEWORK_INFO(STANDIN_DECLARE)
+GAUDI_FRAMEWORK_COPY(STANDIN_DECLARE)
+#undef STANDIN_DECLARE
+
+using namespace gaudi;
+using namespace gaudi::vendor;
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 128;      // of device memory
+constexpr std::uint64_t kPiece = 1ull << 30;   // a packet's length has 32 bits
+constexpr std::size_t kSlots = 32, kSlot = 64; // command buffers of a stream
+constexpr std::uint32_t kDown = 0, kUp = 4;    // queues of a Gaudi2; the first copies within the card too
+constexpr std::uint64_t kForever = 60'000'000; // microseconds
+
+struct Host {
+    std::uint64_t length;
+    std::uint64_t mapped; // the address for the card
+};
+
+struct Stream {
+    void *ring = nullptr; // of command buffers
+    std::uint64_t mapped = 0;
+    std::array<std::uint64_t, kSlots> sent{}; // the sequence number of each; 0 for none
+    std::size_t next = 0;
+    std::uint32_t queue = kDown;
+    std::uint64_t last = 0;
+};
+
+struct Event {
+    std::uint64_t sequence = 0; // 0: nothing to wait for
+};
+
+struct State {
+    std::mutex mutex;
+    bool initialized = false;
+    int fd = -1;
+    ScalHandle scal = nullptr;
+    std::uint64_t begin = 0, end = 0;              // of the pool
+    std::map<std::uint64_t, std::uint64_t> device; // address to size
+    std::map<std::uint64_t, Host> host;
+    std::set<Stream *> streams;
+};
+
+State &state() {
+    static State *const the_one = new State; // outlives whoever calls at exit
+    return *the_one;
+}
+
+#define STANDIN_BEGIN(function)                                                                                        \
+    if (const auto status = standin::fault(#function))                                                                 \
+        return static_cast<Status>(*status);                                                                           \
+    State &own = state();                                                                                              \
+    const std::lock_guard guard(own.mutex);                                                                            \
+    if (!own.initialized)                                                                                              \
+        return synUninitialized;
+
+#define STANDIN_BEGIN_WITH_CARD(function)                                                                              \
+    STANDIN_BEGIN(function)                                                                                            \
+    if (own.fd < 0)                                                                                                    \
+        return synNoDeviceFound;
+
+Status wait(int fd, std::uint64_t sequence, std::uint64_t microseconds) {
+    if (sequence == 0)
+        return synSuccess;
+    std::uint32_t status = HL_WAIT_CS_STATUS_BUSY;
+    if (hlthunk_wait_for_cs(fd, sequence, microseconds, &status) < 0)
+        return synDeviceReset;
+    return status == HL_WAIT_CS_STATUS_COMPLETED ? synSuccess : synBusy;
+}
+
+/// Where the card sees host memory; 0 when not all of it is mapped.
+std::uint64_t mapped(const State &own, std::uint64_t address, std::uint64_t length) {
+    auto at = own.host.upper_bound(address);
+    if (at == own.host.begin())
+        return 0;
+    --at;
+    if (address - at->first > at->second.length || length > at->second.length - (address - at->first))
+        return 0;
+    return at->second.mapped + (address - at->first);
+}
+
+Status send(const State &own, Stream &stream, std::uint32_t queue, const packet::LinearDma &packet) {
+    // A stream is in order, two queues are not.
+    if (queue != stream.queue)
+        if (const Status status = wait(own.fd, stream.last, kForever); status != synSuccess)
+            return status;
+    const std::size_t slot = stream.next;
+    if (const Status status = wait(own.fd, stream.sent[slot], kForever); status != synSuccess)
+        return status;
+    *reinterpret_cast<packet::LinearDma *>(static_cast<char *>(stream.ring) + slot * kSlot) = packet;
+    hl_cs_chunk chunk{};
+    chunk.cb_handle = stream.mapped + slot * kSlot;
+    chunk.queue_index = queue;
+    chunk.cb_size = sizeof(packet);
+    chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
+    hlthunk_cs_in in{};
+    in.chunks_execute = &chunk;
+    in.num_chunks_execute = 1;
+    hlthunk_cs_out out{};
+    if (hlthunk_command_submission(own.fd, &in, &out) != 0)
+        return synFail;
+    stream.sent[slot] = stream.last = out.seq;
+    stream.next = (slot + 1) % kSlots;
+    stream.queue = queue;
+    return synSuccess;
+}
+
+void end(State &own, Stream *stream) {
+    hlthunk_memory_unmap(own.fd, stream->mapped);
+    munmap(stream->ring, kSlots * kSlot);
+    own.streams.erase(stream);
+    delete stream;
+}
+
+Status acquire(State &own, DeviceId *device, int fd) {
+    if (fd < 0)
+        return synNoDeviceFound;
+    ScalHandle scal = nullptr;
+    PoolHandle pool = nullptr;
+    PoolInfo info{};
+    if (scal_init(fd, "", &scal, nullptr) != SCAL_SUCCESS) {
+        hlthunk_close(fd);
+        return synFail;
+    }
+    if (::scal_get_pool_handle_by_name(scal, kUserPool, &pool) != SCAL_SUCCESS ||
+        ::scal_pool_get_infoV2(pool, &info) != SCAL_SUCCESS) {
+        scal_destroy(scal);
+        hlthunk_close(fd);
+        return synFail;
+    }
+    own.fd = fd;
+    own.scal = scal;
+    own.begin = info.base;
+    own.end = info.base + info.total;
+    *device = 0;
+    return synSuccess;
+}
+
+} // namespace
+
+STANDIN_EXPORT Status synInitialize() {
+    State &own = state();
+    const std::lock_guard guard(own.mutex);
+    own.initialized = true;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
+    STANDIN_BEGIN_WITH_CARD(synDeviceRelease)
+    while (!own.streams.empty())
+        end(own, *own.streams.begin());
+    for (const auto &[address, host] : own.host)
+        hlthunk_memory_unmap(own.fd, host.mapped);
+    own.host.clear();
+    own.device.clear();
+    scal_destroy(own.scal);
+    hlthunk_close(own.fd);
+    own.fd = -1;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synDestroy() {
+    ::synDeviceRelease(0);
+    STANDIN_BEGIN(synDestroy)
+    own.initialized = false;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synDeviceAcquire(DeviceId *device, const char *bus_id) {
+    STANDIN_BEGIN(synDeviceAcquire)
+    return own.fd >= 0 ? synDeviceAlreadyAcquired
+                       : acquire(own, device, hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, bus_id));
+}
+
+STANDIN_EXPORT Status synDeviceAcquireByModuleId(DeviceId *device, std::uint32_t module) {
+    STANDIN_BEGIN(synDeviceAcquireByModuleId)
+    return own.fd >= 0 ? synDeviceAlreadyAcquired : acquire(own, device, hlthunk_open_by_module_id(module));
+}
+
+namespace {
+
+template <class Info>
+Status tell(const State &own, Info *info) {
+    if (own.fd < 0)
+        return synFail;
+    hlthunk_hw_ip_info hardware{};
+    if (hlthunk_get_hw_ip_info(own.fd, &hardware) != 0)
+        return synFail;
+    *info = {};
+    info->sram_base = hardware.sram_base_address;
+    info->dram_base = hardware.dram_base_address;
+    info->sram_size = hardware.sram_size;
+    info->dram_size = hardware.dram_size;
+    info->dram_enabled = hardware.dram_enabled;
+    info->device_id = hardware.device_id;
+    info->fd = static_cast<std::uint32_t>(own.fd);
+    info->device_type = 4; // synDeviceGaudi2
+    return synSuccess;
+}
+
+} // namespace
+
+STANDIN_EXPORT Status synDeviceGetInfo(DeviceId, DeviceInfo *info) {
+    STANDIN_BEGIN(synDeviceGetInfo)
+    if (std::getenv("STANDIN_SHORT_INFO") == nullptr)
+        return tell(own, info);
+    // The structure of SynapseAI_Core: the descriptor is at 40, and nothing is behind 48.
+    DeviceInfo whole{};
+    const Status status = tell(own, &whole);
+    std::memset(static_cast<void *>(info), 0, 48);
+    std::memcpy(reinterpret_cast<char *>(info) + 40, &whole.fd, sizeof(whole.fd));
+    return status;
+}
+
+STANDIN_EXPORT Status synDeviceMalloc(DeviceId, std::uint64_t size, std::uint64_t wanted, std::uint32_t flags,
+                                      std::uint64_t *address) {
+    STANDIN_BEGIN_WITH_CARD(synDeviceMalloc)
+    if (size == 0 || flags != 0 || wanted != 0)
+        return synInvalidArgument;
+    size = (size + kAlignment - 1) / kAlignment * kAlignment;
+    std::uint64_t at = own.begin;
+    for (const auto &[start, length] : own.device) { // the first gap that is large enough
+        if (start - at >= size)
+            break;
+        at = start + length;
+    }
+    if (own.end - at < size)
+        return synOutOfDeviceMemory;
+    own.device.emplace(at, size);
+    *address = at;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synDeviceFree(DeviceId, std::uint64_t address, std::uint32_t) {
+    STANDIN_BEGIN_WITH_CARD(synDeviceFree)
+    return own.device.erase(address) == 1 ? synSuccess : synInvalidArgument;
+}
+
+STANDIN_EXPORT Status synHostMap(DeviceId, std::uint64_t length, const void *address) {
+    STANDIN_BEGIN_WITH_CARD(synHostMap)
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    if (length == 0 || mapped(own, at, 1) != 0)
+        return synInvalidArgument;
+    const std::uint64_t place = hlthunk_host_memory_map(own.fd, const_cast<void *>(address), 0, length);
+    if (place == 0)
+        return synFail;
+    own.host.emplace(at, Host{length, place});
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synHostUnmap(DeviceId, const void *address) {
+    STANDIN_BEGIN_WITH_CARD(synHostUnmap)
+    const auto at = own.host.find(reinterpret_cast<std::uint64_t>(address));
+    if (at == own.host.end())
+        return synInvalidArgument;
+    hlthunk_memory_unmap(own.fd, at->second.mapped);
+    own.host.erase(at);
+    return synSuccess;
+}
+
+STANDIN_EXPORT_NEW Status synDeviceGetInfoV2(DeviceId, DeviceInfoV2 *info) {
+    STANDIN_BEGIN(synDeviceGetInfoV2)
+    const Status status = tell(own, info);
+    PoolInfo pool{};
+    if (status == synSuccess && ::scal_pool_get_infoV2(own.scal, &pool) == SCAL_SUCCESS)
+        info->global_hbm_base = pool.mapping;
+    return status;
+}
+
+STANDIN_EXPORT_NEW Status synStreamCreateGeneric(StreamHandle *handle, DeviceId, std::uint32_t) {
+    STANDIN_BEGIN_WITH_CARD(synStreamCreateGeneric)
+    void *ring = mmap(nullptr, kSlots * kSlot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ring == MAP_FAILED)
+        return synOutOfHostMemory;
+    const std::uint64_t place = hlthunk_host_memory_map(own.fd, ring, 0, kSlots * kSlot);
+    if (place == 0) {
+        munmap(ring, kSlots * kSlot);
+        return synFail;
+    }
+    auto *const stream = new Stream{.ring = ring, .mapped = place};
+    own.streams.insert(stream);
+    *handle = stream;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synStreamSynchronize(StreamHandle handle) {
+    STANDIN_BEGIN_WITH_CARD(synStreamSynchronize)
+    return wait(own.fd, static_cast<Stream *>(handle)->last, kForever);
+}
+
+STANDIN_EXPORT Status synStreamDestroy(StreamHandle handle) {
+    STANDIN_BEGIN_WITH_CARD(synStreamDestroy)
+    auto *const stream = static_cast<Stream *>(handle);
+    if (const Status status = wait(own.fd, stream->last, 0); status != synSuccess)
+        return status;
+    end(own, stream);
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synMemCopyAsync(StreamHandle handle, std::uint64_t source, std::uint64_t length,
+                                      std::uint64_t destination, CopyDirection direction) {
+    STANDIN_BEGIN_WITH_CARD(synMemCopyAsync)
+    if (direction == HOST_TO_DRAM)
+        source = mapped(own, source, length);
+    if (direction == DRAM_TO_HOST)
+        destination = mapped(own, destination, length);
+    if (source == 0 || destination == 0)
+        return synMappingNotFound;
+    for (std::uint64_t done = 0; done < length;) {
+        const std::uint64_t piece = std::min(length - done, kPiece);
+        const Status status = send(
+            own, *static_cast<Stream *>(handle), direction == DRAM_TO_HOST ? kUp : kDown,
+            {.size = static_cast<std::uint32_t>(piece), .source = source + done, .destination = destination + done});
+        if (status != synSuccess)
+            return status;
+        done += piece;
+    }
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synEventCreate(EventHandle *event, DeviceId, std::uint32_t) {
+    STANDIN_BEGIN_WITH_CARD(synEventCreate)
+    *event = new Event;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synEventRecord(EventHandle event, StreamHandle stream) {
+    STANDIN_BEGIN_WITH_CARD(synEventRecord)
+    static_cast<Event *>(event)->sequence = static_cast<Stream *>(stream)->last;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synEventQuery(EventHandle event) {
+    STANDIN_BEGIN_WITH_CARD(synEventQuery)
+    return wait(own.fd, static_cast<Event *>(event)->sequence, 0);
+}
+
+STANDIN_EXPORT Status synEventDestroy(EventHandle event) {
+    STANDIN_BEGIN_WITH_CARD(synEventDestroy)
+    delete static_cast<Event *>(event);
+    return synSuccess;
+}

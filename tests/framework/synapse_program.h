@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A process in which a program uses SynapseAI, as far as tests need one.
+#pragma once
+
+#include "framework/standin/synapse.h"
+#include "gaudi/framework.h"
+#include "gaudi/gaudi.h"
+
+#include <dlfcn.h>
+
+namespace gaudi::test {
+
+class SynapseTest : public GaudiTest {
+protected:
+    SynapseTest() { unsetenv("STANDIN_FAULT"); }
+    ~SynapseTest() override {
+        unsetenv("STANDIN_FAULT");
+        if (m_acquired)
+            call<vendor::synDeviceRelease>("synDeviceRelease")(0);
+    }
+
+    static bool is_loaded(const char *name) { return dlopen(name, RTLD_NOLOAD | RTLD_LAZY) != nullptr; }
+
+    void load(const char *path = STANDIN_SYNAPSE) {
+        m_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (m_library == nullptr)
+            throw std::runtime_error(dlerror());
+    }
+    void unload() { dlclose(std::exchange(m_library, nullptr)); }
+
+    template <class Function>
+    Function *call(const char *name) const {
+        return reinterpret_cast<Function *>(dlsym(m_library, name));
+    }
+
+    void initialize() { ok(call<vendor::synInitialize>("synInitialize")()); }
+
+    /// All steps of a program up to a card.
+    const Framework &acquire(std::uint32_t module = 0, const char *path = STANDIN_SYNAPSE) {
+        load(path);
+        initialize();
+        vendor::DeviceId device = 99;
+        ok(call<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
+        EXPECT_EQ(device, Framework::kDevice);
+        m_acquired = true;
+        return *Framework::loaded();
+    }
+    void release() {
+        m_acquired = false;
+        ok(call<vendor::synDeviceRelease>("synDeviceRelease")(0));
+    }
+    std::uint64_t allocate(std::uint64_t size) const {
+        std::uint64_t address = 0;
+        ok(call<vendor::synDeviceMalloc>("synDeviceMalloc")(0, size, 0, 0, &address));
+        return address;
+    }
+
+    static thunk::Device device(int fd) { return thunk::Device(*value(thunk::Library::find()), fd); }
+
+    static void ok(vendor::Status status) {
+        if (status != vendor::synSuccess)
+            throw std::runtime_error("the stand-in answered " + std::to_string(status));
+    }
+
+private:
+    void *m_library = nullptr;
+    bool m_acquired = false;
+};
+
+} // namespace gaudi::test
