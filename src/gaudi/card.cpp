@@ -112,17 +112,18 @@ void Card::closed(int fd) {
 void Card::let_go() {
     const Error gone = thunk::make_error(ENODEV, "hlthunk_close", m_bus_id,
                                          fmt::format("card {} was closed by the program that had opened it", m_index));
-    {
-        const std::lock_guard guard(m_copier_mutex);
-        if (m_copier) {
-            m_copier->retire(gone);
-            m_started.store(nullptr, std::memory_order_release);
-            m_retired.push_back(std::move(m_copier));
-        }
-    }
+    const std::lock_guard copier_guard(m_copier_mutex);
+    m_no_copier.reset();
+    if (m_copier)
+        m_copier->retire(gone);
     m_cards.foreign().leave(*this);
     m_arena.leave();
     Pinned::get().leave(*this);
+    if (m_copier) {
+        m_copier->unmap_ring();
+        m_started.store(nullptr, std::memory_order_release);
+        m_retired.push_back(std::move(m_copier));
+    }
     const std::lock_guard guard(m_open_mutex);
     thunk::release_or_report([this] { return thunk::Fd(m_device.fd()).close(); });
     m_device = thunk::Device();
@@ -165,10 +166,18 @@ Result<Copier *> Card::copier() {
     if (!device)
         return tl::unexpected(device.error());
     const std::lock_guard guard(m_copier_mutex);
+    if (m_no_copier)
+        return tl::unexpected(*m_no_copier);
     if (!m_copier) {
         auto made = Copier::start(*this, *device);
+        if (!made && adopted()) {
+            const Error refusal = made.error();
+            made = Copier::start_by_framework(*this, *device);
+            if (!made)
+                m_no_copier = refusal;
+        }
         if (!made)
-            return tl::unexpected(made.error());
+            return tl::unexpected(m_no_copier ? *m_no_copier : made.error());
         m_copier = std::move(*made);
         wait_at_exit();
         m_started.store(m_copier.get(), std::memory_order_release);

@@ -97,6 +97,7 @@ private:
     Arena m_arena;
     std::unique_ptr<Copier> m_copier;
     std::vector<std::unique_ptr<Copier>> m_retired; // movers remember them
+    std::optional<Error> m_no_copier;               // why a card that is shared has none
     std::atomic<Copier *> m_started{nullptr};
 };
 

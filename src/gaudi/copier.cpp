@@ -2,6 +2,7 @@
 #include "copier.h"
 
 #include "card.h"
+#include "framework_stream.h"
 #include "packets.h"
 #include "settings.h"
 
@@ -78,20 +79,26 @@ Result<std::unique_ptr<Copier>> Copier::start(Card &card, const thunk::Device &d
     return copier;
 }
 
-Result<void> Copier::set_up() {
+Result<void> Copier::make_ring() {
     const std::size_t size = kWordBytes + kBatches * kBufferBytes;
     void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return tl::unexpected(thunk::make_error(errno, "mmap", "", "no memory for the command ring"));
     m_ring = memory;
     madvise(m_ring, size, MADV_DONTFORK); // a child's copy-on-write would part the card from its parent's pages
-    auto mapping = thunk::map_host(m_device, m_ring, size);
+    return {};
+}
+
+Result<void> Copier::set_up() {
+    if (auto made = make_ring(); !made)
+        return made;
+    auto mapping = thunk::map_host(m_device, m_ring, kWordBytes + kBatches * kBufferBytes);
     if (!mapping)
         return tl::unexpected(mapping.error());
     m_ring_map = std::move(*mapping);
-    if (settings().completion_by_driver.load(std::memory_order_relaxed))
-        return {};
-    return test_words();
+    const bool words = !settings().completion_by_driver.load(std::memory_order_relaxed);
+    // Somebody else's card is not ours to copy on before that was seen to go well.
+    return words || m_card.adopted() ? try_out(words) : Result<void>();
 }
 
 char *Copier::buffer(const Batch &batch) const {
@@ -213,6 +220,25 @@ bool Copier::will_pass(int code) {
     return now - m_refused_ns < kRefusalNs;
 }
 
+Result<std::uint64_t> Copier::send_by_driver(Stream &stream, Batch &batch) {
+    const std::uint64_t base = m_ring_map.get();
+    const std::size_t size = batch.packets * sizeof(packet::LinearDma);
+    batch.value = stream.next_value;
+    *reinterpret_cast<packet::Message *>(buffer(batch) + size) = {
+        .value = batch.value,
+        .address = base + stream.word * kWordStride,
+    };
+    hl_cs_chunk chunk{};
+    chunk.cb_handle = base + kWordBytes + batch.slot * kBufferBytes;
+    chunk.queue_index = stream.queue;
+    chunk.cb_size = static_cast<std::uint32_t>(size + sizeof(packet::Message));
+    chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
+    if (batch.flush && m_device.library().has_flush())
+        if (auto flushed = m_device.flush_pci_writes(); !flushed)
+            return tl::unexpected(flushed.error());
+    return m_device.submit(std::span(&chunk, 1), m_flags);
+}
+
 /// False when the driver's window has no room: the batch stays open.
 bool Copier::send(Lane &lane, Stream &stream) {
     // A submission beyond the window would not fail but spin inside the library. Others may submit on this card too.
@@ -225,27 +251,7 @@ bool Copier::send(Lane &lane, Stream &stream) {
         complete(batch, 0);
         return true;
     }
-    const std::uint64_t base = m_ring_map.get();
-    const std::size_t size = batch.packets * sizeof(packet::LinearDma);
-    batch.value = stream.next_value;
-    *reinterpret_cast<packet::Message *>(buffer(batch) + size) = {
-        .value = batch.value,
-        .address = base + stream.word * kWordStride,
-    };
-
-    hl_cs_chunk chunk{};
-    chunk.cb_handle = base + kWordBytes + batch.slot * kBufferBytes;
-    chunk.queue_index = stream.queue;
-    chunk.cb_size = static_cast<std::uint32_t>(size + sizeof(packet::Message));
-    chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
-    if (batch.flush && m_device.library().has_flush()) {
-        if (auto flushed = m_device.flush_pci_writes(); !flushed) {
-            if (!will_pass(flushed.error().code))
-                refuse(flushed.error());
-            return false;
-        }
-    }
-    const auto sequence = m_device.submit(std::span(&chunk, 1));
+    const auto sequence = m_framework ? send_by_framework(lane, batch) : send_by_driver(stream, batch);
     if (!sequence) {
         if (!will_pass(sequence.error().code))
             refuse(sequence.error());

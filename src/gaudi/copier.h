@@ -21,6 +21,7 @@
 namespace gaudi {
 
 class Card;
+class FrameworkStream;
 
 using Error = thunk::Error;
 template <class T>
@@ -32,6 +33,8 @@ inline constexpr unsigned kDirections = 3;
 class Copier {
 public:
     static Result<std::unique_ptr<Copier>> start(Card &card, const thunk::Device &device);
+    /// Where start() found that submissions are not for us: by the own call of the framework that has the card.
+    static Result<std::unique_ptr<Copier>> start_by_framework(Card &card, const thunk::Device &device);
     ~Copier();
     Copier(const Copier &) = delete;
     Copier &operator=(const Copier &) = delete;
@@ -44,8 +47,10 @@ public:
     void settle() { const std::lock_guard guard(m_mutex); }
     /// Waits in the driver until the oldest submission has ended, or a while.
     void sleep();
-    /// The card is about to be closed: what was sent ends, the rest fails, and the driver lets go of the ring.
+    /// The card is about to be closed by somebody else: what was sent ends, the rest fails.
     void retire(const Error &why);
+    /// After that: the driver lets go of the ring.
+    void unmap_ring();
     /// Until everything that was posted has ended, or `limit_ms` have passed.
     bool drain(unsigned limit_ms);
 
@@ -60,6 +65,11 @@ public:
     /// From this length on, mapping host memory once costs less than copying it through memory that is mapped. Measured
     /// when the engine starts, because drivers and IOMMUs differ by far.
     std::uint64_t worth_mapping() const { return m_worth_mapping; }
+
+    /// Whether a framework copies. It maps host memory itself and knows it by the processor's address.
+    bool by_framework() const { return m_framework != nullptr; }
+    Result<void> map_by_framework(void *address, std::size_t length);
+    Result<void> unmap_by_framework(void *address);
 
     // ---- counted, for tests and reports
     std::uint64_t submissions() const { return m_submissions.load(std::memory_order_relaxed); }
@@ -111,9 +121,13 @@ private:
         Transfer *last = nullptr;
     };
 
+    struct Trial;
+
     Copier(Card &card, const thunk::Device &device);
     Result<void> set_up();
-    Result<void> test_words();
+    Result<void> make_ring();
+    Result<void> try_out(bool words);
+    bool try_all(Channel &channel, Trial &trial);
     bool try_copy(Channel &channel, Direction direction, std::uint64_t source, std::uint64_t destination,
                   std::size_t length);
 
@@ -123,6 +137,8 @@ private:
     void emit(Lane &lane, Stream &stream);
     void add(Batch &batch, Transfer &transfer, std::uint64_t piece);
     bool send(Lane &lane, Stream &stream);
+    Result<std::uint64_t> send_by_driver(Stream &stream, Batch &batch);
+    Result<std::uint64_t> send_by_framework(const Lane &lane, const Batch &batch);
     bool will_pass(int code);
     void collect(Lane &lane);
     void collect(Lane &lane, Stream &stream);
@@ -151,7 +167,9 @@ private:
 
     void *m_ring = nullptr; // words, then command buffers
     thunk::Mapping m_ring_map;
+    std::unique_ptr<FrameworkStream> m_framework;
     bool m_words_hold = false;
+    std::uint32_t m_flags = 0; // of submissions
     std::uint64_t m_worth_mapping = kLeastMapped;
     std::array<Batch, kBatches> m_batches;
     Batch *m_free = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The engine's other half: how it hears of ends, what happens when a card fails, and waiting.
 #include "copier.h"
+#include "framework_stream.h"
 
 #include <pthread.h>
 
@@ -27,6 +28,12 @@ bool Copier::ended(Stream &stream, const Batch &batch) {
             return true;
         if (!failed() && (++stream.looks % kLooksPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
             return false;
+    }
+    if (m_framework) {
+        const auto over = m_framework->ended(batch.sequence);
+        if (!over)
+            lose(over.error());
+        return over && *over;
     }
     const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
     if (waited)
@@ -108,9 +115,17 @@ void Copier::retire(const Error &why) {
         const std::lock_guard guard(m_mutex);
         refuse(why);
     }
-    drain(kLimitMs);
+    if (!m_framework) // which is giving the card back, and must not be called from inside that
+        drain(kLimitMs);
     const std::lock_guard guard(m_mutex);
     lose(why);
+    if (m_framework)
+        m_framework->abandon();
+    m_framework.reset();
+}
+
+void Copier::unmap_ring() {
+    const std::lock_guard guard(m_mutex);
     thunk::release_or_report([this] { return m_ring_map.release(); });
 }
 
@@ -169,7 +184,9 @@ void Copier::sleep() {
         const std::lock_guard guard(m_mutex);
         oldest = oldest_sequence();
     }
-    if (oldest != UINT64_MAX)
+    if (oldest != UINT64_MAX && m_framework)
+        std::this_thread::sleep_for(std::chrono::microseconds(50)); // it has no call that waits for one of them only
+    else if (oldest != UINT64_MAX)
         (void)m_device.wait(oldest, std::chrono::milliseconds(100)); // an error shows in progress, soon
 }
 

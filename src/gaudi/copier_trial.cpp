@@ -6,6 +6,8 @@
 #include "card.h"
 #include "settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <vector>
@@ -64,50 +66,79 @@ bool Copier::try_copy(Channel &channel, Direction direction, std::uint64_t sourc
     return error == 0;
 }
 
-/// Nothing public promises that the word is written after the data has arrived: see whether this card does it.
-Result<void> Copier::test_words() {
-    const unsigned engines = lane_of(Direction::on_card, kBytes).count;
-    // Where there is no memory to try it with, the driver is asked.
-    const Scratch scratch(m_card, (2 + engines) * kBytes);
-    if (!scratch)
-        return {};
-    std::vector<std::uint32_t> out(kBytes / 4), back(kBytes / 4);
-    const std::uint64_t begin = now_ns();
-    auto out_map = thunk::map_host(m_device, out.data(), kBytes);
-    const std::uint64_t mapped = now_ns();
-    std::copy(out.begin(), out.end(), back.begin());
-    const std::uint64_t copied = now_ns();
-    m_worth_mapping =
-        std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
-    auto back_map = thunk::map_host(m_device, back.data(), kBytes);
-    if (!out_map || !back_map)
-        return {};
-    m_words_hold = true;
+struct Copier::Trial {
+    std::vector<std::uint32_t> out, back;
+    std::uint64_t out_at, back_at, scratch; // in the card's addresses
+    std::uint32_t seed;
+};
 
-    Channel channel;
+/// Whether what each stream has copied is there when its end is seen.
+bool Copier::try_all(Channel &channel, Trial &trial) {
     const auto comes_back = [&](std::uint64_t from, std::size_t bytes) {
-        std::fill(back.begin(), back.end(), 0);
-        return try_copy(channel, Direction::up, from, back_map->get(), bytes) &&
-               std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes / 4), back.begin());
+        std::fill(trial.back.begin(), trial.back.end(), 0);
+        return try_copy(channel, Direction::up, from, trial.back_at, bytes) &&
+               std::equal(trial.out.begin(), trial.out.begin() + static_cast<std::ptrdiff_t>(bytes / 4),
+                          trial.back.begin());
     };
-    bool in_order = true;
-    for (unsigned round = 0; round < 2 * kRounds && in_order; ++round) {
+    for (unsigned round = 0; round < 2 * kRounds; ++round) {
         const std::size_t bytes = round % 2 == 0 ? kFew : kBytes; // what is copied last, the engines need
-        fill(out, static_cast<std::uint32_t>(begin) + round * 0x9E3779B9u);
-        in_order = try_copy(channel, Direction::down, out_map->get(), scratch.address(), bytes) &&
-                   comes_back(scratch.address(), bytes);
+        fill(trial.out, trial.seed += 0x9E3779B9u);
+        if (!try_copy(channel, Direction::down, trial.out_at, trial.scratch, bytes) || !comes_back(trial.scratch, bytes))
+            return false;
     }
     // Each engine within the card takes the next large copy in turn; each writes to a place of its own. The small copies
     // have one more stream.
-    for (unsigned i = 0; i <= engines && in_order; ++i) {
+    const unsigned engines = lane_of(Direction::on_card, kBytes).count;
+    for (unsigned i = 0; i <= engines; ++i) {
         const std::size_t bytes = i < engines ? kBytes / 2 : kFew;
-        const std::uint64_t place = scratch.address() + (1 + i) * kBytes;
-        in_order = try_copy(channel, Direction::on_card, scratch.address(), place, bytes) && comes_back(place, bytes);
+        const std::uint64_t place = trial.scratch + (1 + i) * kBytes;
+        if (!try_copy(channel, Direction::on_card, trial.scratch, place, bytes) || !comes_back(place, bytes))
+            return false;
     }
+    return true;
+}
+
+/// Nothing public promises that the word is written after the data has arrived: see whether this card does it. And nothing
+/// promises that it takes submissions beside somebody else's.
+Result<void> Copier::try_out(bool words) {
+    const bool must_pass = m_card.adopted();
+    const auto unable = [&](const char *why) -> Result<void> {
+        if (!must_pass)
+            return {}; // and the driver is asked for ends
+        return tl::unexpected(thunk::make_error(
+            ENOTSUP, "copy", m_card.bus_id(),
+            fmt::format("the card belongs to somebody else in this process, and copies beside them {}", why)));
+    };
+    const Scratch scratch(m_card, (2 + lane_of(Direction::on_card, kBytes).count) * kBytes);
+    if (!scratch)
+        return unable("cannot be tried: they left no memory on it");
+    Trial trial{std::vector<std::uint32_t>(kBytes / 4), std::vector<std::uint32_t>(kBytes / 4), 0, 0,
+                scratch.address(), static_cast<std::uint32_t>(now_ns())};
+    const std::uint64_t begin = now_ns();
+    auto out_map = thunk::map_host(m_device, trial.out.data(), kBytes);
+    const std::uint64_t mapped = now_ns();
+    std::copy(trial.out.begin(), trial.out.end(), trial.back.begin());
+    const std::uint64_t copied = now_ns();
+    m_worth_mapping =
+        std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
+    auto back_map = thunk::map_host(m_device, trial.back.data(), kBytes);
+    if (!out_map || !back_map)
+        return unable("cannot be tried: host memory cannot be mapped");
+    trial.out_at = out_map->get();
+    trial.back_at = back_map->get();
+
+    Channel channel;
+    m_flags = must_pass ? std::uint32_t{HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT} : 0u; // it is their card that would be reset
+    m_words_hold = words;
+    bool passed = try_all(channel, trial);
+    m_words_hold = words && passed;
+    if (words && !passed && must_pass && !failed())
+        passed = try_all(channel, trial); // by the driver's word alone
+    m_flags = 0;
     if (failed())
-        return tl::unexpected(thunk::make_error(EIO, "self-test", m_card.bus_id(), failure()));
-    m_words_hold = in_order;
-    return {};
+        return must_pass ? unable(("fail: " + failure()).c_str())
+                         : tl::unexpected(thunk::make_error(EIO, "self-test", m_card.bus_id(), failure()));
+    return passed ? Result<void>() : unable("do not arrive");
 }
 
 } // namespace gaudi

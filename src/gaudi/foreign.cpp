@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "foreign.h"
 
+#include "adoption.h"
 #include "cards.h"
+#include "framework.h"
 
 #include <fmt/format.h>
 
@@ -21,6 +23,18 @@ void say_ambiguous(const Card &one, const Card &other, std::uint64_t address) {
              fmt::format("{:#x} is an address on card {} ({}) and on card {} ({}) of this process; it is taken for the "
                          "first, so use one card per process, or map with hints",
                          address, one.index(), one.bus_id(), other.index(), other.bus_id())});
+}
+
+/// A framework knows its pools; what it mapped besides them is found as everybody else's.
+Range ask_framework(const Card &card, std::uint64_t address) {
+    const Framework *framework = Framework::loaded();
+    const int fd = framework ? framework->descriptor() : -1;
+    if (fd < 0 || !is_compute_node(card.cards().library(), card.bus_id(), fd))
+        return {};
+    for (const Framework::Pool &pool : framework->pools(fd))
+        if (address - pool.mapping < pool.reach())
+            return {pool.mapping, pool.reach()};
+    return {};
 }
 
 } // namespace
@@ -133,7 +147,9 @@ Region *Foreign::ask(std::uint64_t address) {
         const auto device = card->if_held();
         if (!device)
             continue;
-        const Range range = search(*card, *device, address);
+        Range range = ask_framework(*card, address);
+        if (range.length == 0)
+            range = search(*card, *device, address);
         if (range.length == 0)
             continue;
         if (holder) {

@@ -73,6 +73,8 @@ Result<std::unique_ptr<FrameworkStream>> FrameworkStream::create(const Framework
 }
 
 FrameworkStream::~FrameworkStream() {
+    if (m_abandoned)
+        return;
     // A stream at work would not be destroyed.
     if (m_used)
         thunk::release_or_report(

@@ -21,6 +21,8 @@ public:
                                                            std::uint32_t device = Framework::kDevice);
     /// Waits for what is under way.
     ~FrameworkStream();
+    /// Makes no more calls: SynapseAI is giving the card back, and all that is on it.
+    void abandon() { m_abandoned = true; }
     FrameworkStream(const FrameworkStream &) = delete;
     FrameworkStream &operator=(const FrameworkStream &) = delete;
 
@@ -50,6 +52,7 @@ private:
     std::uint32_t m_device;
     vendor::StreamHandle m_stream;
     bool m_used = false;
+    bool m_abandoned = false;
     std::uint64_t m_last = 0;
     std::deque<Mark> m_marks;                // under way, the oldest first
     std::vector<vendor::EventHandle> m_free; // events may be recorded again and again

@@ -15,6 +15,27 @@ bool may_pass(int code) {
 
 } // namespace
 
+HostMapping &HostMapping::operator=(HostMapping &&other) noexcept {
+    if (this != &other) {
+        end();
+        m_mapping = std::move(other.m_mapping);
+        m_copier = std::exchange(other.m_copier, nullptr);
+        m_address = other.m_address;
+        m_start = other.m_start;
+    }
+    return *this;
+}
+
+void HostMapping::detach() {
+    m_mapping.detach();
+    m_copier = nullptr;
+}
+
+void HostMapping::end() {
+    if (Copier *copier = std::exchange(m_copier, nullptr))
+        thunk::release_or_report([&] { return copier->unmap_by_framework(m_address); });
+}
+
 HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards)
     : m_address(address), m_length(length), m_starts(cards) {}
 
@@ -45,21 +66,33 @@ int HostRange::unmap_from(const Card &card) {
     return static_cast<int>(std::erase_if(m_mappings, [&](const Mapped &mapped) { return mapped.card == &card; }));
 }
 
-Result<thunk::Mapping> HostRange::map(const thunk::Device &device) const {
+Result<HostMapping> HostRange::map(Card &card) const {
+    const auto address = reinterpret_cast<void *>(m_address);
+    if (Copier *copier = card.copier_if_started(); copier && copier->by_framework()) {
+        if (is_dmabuf())
+            return tl::unexpected(thunk::make_error(ENOTSUP, "map", card.bus_id(), "its framework imports no dma-buf"));
+        return copier->map_by_framework(address, m_length).map([&] { return HostMapping(*copier, address); });
+    }
+    const auto device = card.open();
+    if (!device)
+        return tl::unexpected(device.error());
     // An import begins where the dma-buf does.
-    return is_dmabuf() ? thunk::map_dmabuf(device, m_dmabuf.get(), m_offset + m_length)
-                       : thunk::map_host(device, reinterpret_cast<void *>(m_address), m_length);
+    auto mapping = is_dmabuf() ? thunk::map_dmabuf(*device, m_dmabuf.get(), m_offset + m_length)
+                               : thunk::map_host(*device, address, m_length);
+    if (!mapping)
+        return tl::unexpected(mapping.error());
+    return HostMapping(std::move(*mapping));
 }
 
 /// As map(), and others leave where the limit or the driver asks for it.
-Result<thunk::Mapping> HostRange::map_with_room(const thunk::Device &device) const {
+Result<HostMapping> HostRange::map_with_room(Card &card) const {
     if (!m_may_leave)
-        return map(device);
+        return map(card);
     if (!Pinned::get().make_room(m_length))
         return tl::unexpected(thunk::make_error(ENOMEM, "map", "", "too much host memory is pinned already"));
-    auto mapping = map(device);
+    auto mapping = map(card);
     while (!mapping && mapping.error().code == ENOMEM && Pinned::get().let_one_go())
-        mapping = map(device);
+        mapping = map(card);
     return mapping;
 }
 
@@ -89,15 +122,12 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
         const std::lock_guard guard(m_mutex);
         known = start.load(std::memory_order_acquire);
         if (known == 0) {
-            const auto device = card.open();
-            if (!device)
-                return {};
-            auto mapping = map_with_room(*device);
+            auto mapping = map_with_room(card);
             if (!mapping && may_pass(mapping.error().code))
                 return {};
             known = kRefused;
             if (mapping) {
-                known = mapping->get() + m_offset;
+                known = mapping->start() + m_offset;
                 m_mappings.push_back({&card, std::move(*mapping)});
                 Pinned::get().add(*this, m_length);
             }

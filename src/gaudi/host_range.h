@@ -12,9 +12,35 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gaudi {
+
+/// Host memory as a card sees it, for as long as it lives: by the driver, or by the framework that has the card.
+class HostMapping {
+public:
+    explicit HostMapping(thunk::Mapping mapping) : m_mapping(std::move(mapping)), m_start(m_mapping.get()) {}
+    HostMapping(Copier &copier, void *address)
+        : m_copier(&copier), m_address(address), m_start(reinterpret_cast<std::uint64_t>(address)) {}
+    HostMapping(HostMapping &&other) noexcept
+        : m_mapping(std::move(other.m_mapping)), m_copier(std::exchange(other.m_copier, nullptr)),
+          m_address(other.m_address), m_start(other.m_start) {}
+    HostMapping &operator=(HostMapping &&other) noexcept;
+    ~HostMapping() { end(); }
+
+    std::uint64_t start() const { return m_start; }
+    /// Leaves it mapped.
+    void detach();
+
+private:
+    void end();
+
+    thunk::Mapping m_mapping;
+    Copier *m_copier = nullptr;
+    void *m_address = nullptr;
+    std::uint64_t m_start;
+};
 
 class HostRange {
 public:
@@ -67,8 +93,8 @@ public:
 private:
     static constexpr std::uint64_t kRefused = 1; // no mapping starts there
 
-    Result<thunk::Mapping> map(const thunk::Device &device) const;
-    Result<thunk::Mapping> map_with_room(const thunk::Device &device) const;
+    Result<HostMapping> map(Card &card) const;
+    Result<HostMapping> map_with_room(Card &card) const;
     std::optional<std::uint64_t> map_on(Card &card, std::uint64_t address);
 
     const std::uint64_t m_address;
@@ -83,7 +109,7 @@ private:
     std::mutex m_mutex;
     struct Mapped {
         Card *card;
-        thunk::Mapping mapping;
+        HostMapping mapping;
     };
     std::vector<Mapped> m_mappings;
 };

@@ -4,6 +4,7 @@
 
 #include "gaudi/adoption.h"
 #include "gaudi/mover.h"
+#include "gaudi/settings.h"
 
 #include <gmock/gmock.h>
 
@@ -123,6 +124,44 @@ TEST_F(Adoption, a_card_of_our_own_is_nobodys_to_close) {
     card().closing(fd);
     EXPECT_TRUE(card().is_open());
     card().closed(fd);
+}
+
+TEST_F(Adoption, nothing_is_copied_beside_others_before_it_was_seen_to_arrive) {
+    set("SOFTGAUDI_FAULTS", "command_submission=skip"); // ends, but moves nothing
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    Mover mover(cards());
+    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_THAT(mover.problem(), HasSubstr("copies beside them do not arrive"));
+    const std::uint64_t tried = Counters(card())["submissions"];
+    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_EQ(Counters(card())["submissions"], tried) << "and it is tried once";
+    EXPECT_TRUE(cards().look_up(memory.address)->exportable()) << "NICs reach it all the same";
+}
+
+TEST_F(Adoption, words_that_come_too_early_do_not_forbid_copies) {
+    set("SOFTGAUDI_FAULTS", "command_submission#1=skip");
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    EXPECT_EQ(copy(memory.address, m_host.address(), 100), 0);
+    EXPECT_FALSE(value(card().copier())->uses_words());
+}
+
+TEST_F(Adoption, a_card_that_refuses_submissions_beside_others_is_theirs_alone) {
+    set("SOFTGAUDI_FAULTS", "command_submission=EINVAL");
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    Mover mover(cards());
+    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_THAT(mover.problem(), HasSubstr("copies beside them fail"));
+}
+
+TEST_F(Adoption, with_completion_by_the_driver_it_is_tried_too) {
+    settings().completion_by_driver = true;
+    set("SOFTGAUDI_FAULTS", "command_submission=skip");
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    EXPECT_NE(copy(memory.address, m_host.address(), 100), 0);
 }
 
 TEST_F(Adoption, what_is_copied_after_the_close_fails_with_the_reason) {

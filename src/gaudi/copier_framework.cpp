@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine on a card where we may not submit: its framework has the card, and copies for us.
+#include "adoption.h"
+#include "card.h"
+#include "cards.h"
+#include "copier.h"
+#include "framework_stream.h"
+#include "packets.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace gaudi {
+
+Result<std::unique_ptr<Copier>> Copier::start_by_framework(Card &card, const thunk::Device &device) {
+    const Framework *framework = Framework::loaded();
+    if (!framework || !framework->copies() ||
+        !is_compute_node(card.cards().library(), card.bus_id(), framework->descriptor()))
+        return tl::unexpected(
+            thunk::make_error(ENOTSUP, "copy", card.bus_id(), "no framework in the process copies for us"));
+    auto stream = FrameworkStream::create(*framework);
+    if (!stream)
+        return tl::unexpected(stream.error());
+    std::unique_ptr<Copier> copier(new Copier(card, device));
+    if (auto ready = copier->make_ring(); !ready)
+        return tl::unexpected(ready.error());
+    copier->m_framework = std::move(*stream);
+    return copier;
+}
+
+Result<void> Copier::map_by_framework(void *address, std::size_t length) {
+    const std::lock_guard guard(m_mutex);
+    return m_framework->map_host(address, length);
+}
+
+Result<void> Copier::unmap_by_framework(void *address) {
+    const std::lock_guard guard(m_mutex);
+    return m_framework ? m_framework->unmap_host(address) : Result<void>();
+}
+
+/// The packets of a batch, one call for each.
+Result<std::uint64_t> Copier::send_by_framework(const Lane &lane, const Batch &batch) {
+    const auto direction = static_cast<Direction>((&lane - m_lanes.data()) / 2);
+    const auto *packets = reinterpret_cast<const packet::LinearDma *>(buffer(batch));
+    for (unsigned i = 0; i < batch.packets; ++i)
+        if (auto started =
+                m_framework->copy(direction, packets[i].destination, packets[i].source, packets[i].size);
+            !started)
+            return tl::unexpected(started.error());
+    return m_framework->mark();
+}
+
+} // namespace gaudi

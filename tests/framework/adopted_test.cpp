@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A card that SynapseAI has: its memory is found through it, and where it left us none to try our own copies with, it
+// copies.
+#include "synapse_program.h"
+
+#include "gaudi/engine.h"
+#include "gaudi/mover.h"
+#include "gaudi/settings.h"
+
+#include <gmock/gmock.h>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::HasSubstr;
+
+namespace {
+
+class Adopted : public SynapseTest {
+protected:
+    static bool finish(Mover &mover) {
+        return until([&] {
+            mover.progress();
+            return mover.outstanding() == 0;
+        });
+    }
+    const HostMemory m_host{32 * kMiB};
+};
+
+TEST_F(Adopted, memory_of_its_pool_is_found_with_one_question) {
+    const Framework &framework = acquire(2);
+    const std::uint64_t address = allocate(kMiB);
+    const std::uint64_t exports = Counters(card(2))["exports"];
+    Region *region = cards().look_up(address + 12345);
+    ASSERT_NE(region, nullptr);
+    const auto pools = framework.pools(framework.descriptor());
+    ASSERT_EQ(pools.size(), 1u);
+    EXPECT_EQ(region->base(), pools[0].mapping);
+    EXPECT_EQ(region->size(), pools[0].reach());
+    EXPECT_EQ(&region->card(), &card(2));
+    EXPECT_LE(Counters(card(2))["exports"] - exports, 2u) << "whether it can be exported at all, and this one";
+    EXPECT_TRUE(cards().foreign().still_there(*region));
+}
+
+TEST_F(Adopted, copies_are_made_by_it_where_ours_cannot_be_tried) {
+    acquire();
+    const std::uint64_t address = allocate(16 * kMiB);
+    const Bytes sent = pattern(8 * kMiB, 7);
+    m_host.write(0, sent);
+    Mover mover(cards());
+    Tally tally;
+    HostRange range(m_host.address(), m_host.size(), cards().all().size());
+    // Small and large, registered and not, down, within the card, and up.
+    ASSERT_EQ(mover.post({address, m_host.address(), sent.size(), &range, Tally::count, &tally}),
+              Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
+    EXPECT_TRUE(card().copier_if_started()->by_framework());
+    ASSERT_EQ(mover.post({address + 8 * kMiB, address, sent.size(), nullptr, Tally::count, &tally}),
+              Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
+    ASSERT_EQ(mover.copy_now(m_host.address(8 * kMiB), address + 8 * kMiB, sent.size()), 0) << mover.problem();
+    EXPECT_TRUE(m_host.read(8 * kMiB, sent.size()) == sent);
+    ASSERT_EQ(mover.post({m_host.address(16 * kMiB), address + 77, 1000, nullptr, Tally::count, &tally}),
+              Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
+    EXPECT_TRUE(m_host.read(16 * kMiB, 1000) == Bytes(sent.begin() + 77, sent.begin() + 1077));
+    EXPECT_EQ(tally.failed, 0u);
+    EXPECT_EQ(Counters(card())["opens"], 1u);
+}
+
+TEST_F(Adopted, without_its_copy_call_there_is_no_copy_path_and_a_sentence) {
+    acquire(0, STANDIN_OLD_SYNAPSE); // which has no streams that we can use
+    Mover mover(cards());
+    const std::uint64_t address = allocate(kMiB);
+    EXPECT_NE(mover.copy_now(address, m_host.address(), 100), 0);
+    EXPECT_THAT(mover.problem(), HasSubstr("they left no memory on it"));
+    const std::uint64_t calls = Counters(card()).calls("host_memory_map");
+    EXPECT_NE(mover.copy_now(address, m_host.address(), 100), 0);
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), calls) << "it is not tried again and again";
+}
+
+TEST_F(Adopted, what_is_under_way_when_it_gives_the_card_back_fails) {
+    acquire();
+    const std::uint64_t address = allocate(16 * kMiB);
+    Mover mover(cards());
+    Tally tally;
+    HostRange range(m_host.address(), m_host.size(), cards().all().size());
+    ASSERT_EQ(mover.post({address, m_host.address(), 16 * kMiB, &range, Tally::count, &tally}),
+              Mover::Posted::started);
+    const int fd = Framework::loaded()->descriptor();
+    card().closing(fd);
+    card().closed(fd);
+    ASSERT_TRUE(finish(mover));
+    EXPECT_EQ(tally.failed, 1u);
+    EXPECT_EQ(cards().find(address), nullptr);
+}
+
+} // namespace
