@@ -5,6 +5,7 @@
 
 #include "perftest/allocator.h"
 #include "thunk/report.h"
+#include "ucm/installer.h"
 #include "uct/register.h"
 #include "ucx/log.h"
 #include "ucx/proof.h"
@@ -59,12 +60,13 @@ ucs_status_t load_uct(const void *caller) {
 }
 
 // A UCX that is not fit for us has said so when the uct module was loaded.
-ucs_status_t load_other(const char *framework, const void *caller) {
+ucs_status_t load_ucm(const void *caller) {
     const Result<Host *> found = Host::of(caller);
     if (!found)
         return ucx::UCS_ERR_UNSUPPORTED;
-    GAUDI_UCX_LOG(**found, DEBUG, "the %s module of ucx-gaudi is loaded into %s", framework, (*found)->name().c_str());
-    return ucx::UCS_OK;
+    if (!(*found)->claim_ucm())
+        return ucx::UCS_ERR_ALREADY_EXISTS;
+    return ucm::register_installer(**found);
 }
 
 ucs_status_t load_perftest(const void *caller) {
@@ -93,7 +95,7 @@ GAUDI_CORE_EXPORT signed char gaudi_core_uct_load(void *caller) {
 }
 
 GAUDI_CORE_EXPORT signed char gaudi_core_ucm_load(void *caller) {
-    return guarded("gaudi_core_ucm_load", [&] { return load_other("ucm", caller); });
+    return guarded("gaudi_core_ucm_load", [&] { return load_ucm(caller); });
 }
 
 GAUDI_CORE_EXPORT signed char gaudi_core_perftest_load(void *caller) {

@@ -82,25 +82,27 @@ std::optional<thunk::Device> Card::adopt() {
     const int own = fcntl(theirs, F_DUPFD_CLOEXEC, 0);
     if (own < 0)
         return {};
-    m_adopted_from = theirs;
     m_device = thunk::Device(m_cards.library(), own);
     m_adopted.store(true, std::memory_order_release);
     m_opened.store(true, std::memory_order_release);
     return m_device;
 }
 
-void Card::closing(int fd) {
+bool Card::closing(int fd) {
     {
         const std::lock_guard guard(m_open_mutex);
         m_closing = fd;
-        if (!adopted() || m_adopted_from != fd)
-            return;
-        // They may have more than one.
-        m_adopted_from = find_descriptor(m_cards.library(), m_bus_id, fd, m_device.fd());
-        if (m_adopted_from >= 0)
-            return;
+        if (is_open() && !adopted())
+            return false; // it is ours, and they share it
+        const int another = find_descriptor(m_cards.library(), m_bus_id, fd, is_open() ? m_device.fd() : -1);
+        if (another >= 0)
+            return false;
     }
-    let_go();
+    if (adopted())
+        let_go();
+    else
+        m_cards.foreign().leave(*this);
+    return true;
 }
 
 void Card::closed(int fd) {

@@ -54,9 +54,9 @@ public:
     /// Whether it was opened by somebody else.
     bool adopted() const { return m_adopted.load(std::memory_order_acquire); }
 
-    /// They are about to close their descriptor `fd`. If the card was shared through it, everything on it ends here:
-    /// copies, our memory, theirs, and our duplicate. Until closed() nobody shares it again.
-    void closing(int fd);
+    /// They are about to close their descriptor `fd`. If it is their last one, everything on the card ends here: copies, our
+    /// memory, theirs, and our duplicate; then it is true. Until closed() nobody shares it again.
+    bool closing(int fd);
     void closed(int fd);
 
     /// Whether the driver exports this card's memory: asked once, with the first block.
@@ -88,8 +88,7 @@ private:
     // The engine's self-test allocates, and the arena opens the card: taken in this order.
     std::mutex m_copier_mutex, m_open_mutex;
     std::atomic<bool> m_opened{false}, m_adopted{false};
-    int m_adopted_from = -1; // their descriptor
-    int m_closing = -1;      // another one of theirs, on its way out
+    int m_closing = -1; // a descriptor of theirs, on its way out
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;
     std::atomic<bool> m_refuses_imports{false};

@@ -87,14 +87,17 @@ void Foreign::mapped(Card &card, std::uint64_t base, std::uint64_t size) {
     begin(card, {base, size}, Region::Origin::seen);
 }
 
-void Foreign::unmapping(Card &card, std::uint64_t base) {
+bool Foreign::unmapping(Card &card, std::uint64_t base) {
     {
         const std::lock_guard guard(m_mutex);
         m_leaving.emplace_back(&card, base);
     }
     Region *region = m_cards.find(base);
-    if (region && region->base() == base && &region->card() == &card && region->origin() != Region::Origin::ours)
-        forget(*region);
+    if (!region || region->base() != base || &region->card() != &card || region->origin() == Region::Origin::ours)
+        return false;
+    const bool exported = region->was_exported();
+    forget(*region);
+    return exported;
 }
 
 void Foreign::unmapped(Card &card, std::uint64_t base) {
@@ -178,6 +181,7 @@ void Foreign::leave(const Card &card) {
         const std::lock_guard guard(m_mutex);
         std::copy_if(m_live.begin(), m_live.end(), std::back_inserter(gone),
                      [&](const Region *region) { return &region->card() == &card; });
+        std::erase_if(m_leaving, [&](const Start &start) { return start.first == &card; });
     }
     for (Region *region : gone)
         forget(*region);

@@ -23,8 +23,9 @@ public:
 
     // ---- what was seen
     void mapped(Card &card, std::uint64_t base, std::uint64_t size);
-    /// About to be unmapped: everybody lets go of it, and nobody finds it until unmapped() says how that went.
-    void unmapping(Card &card, std::uint64_t base);
+    /// About to be unmapped: everybody lets go of it, and nobody finds it until unmapped() says that it is over, well or
+    /// not. Whether it was exported, so that the driver may refuse for a while.
+    bool unmapping(Card &card, std::uint64_t base);
     void unmapped(Card &card, std::uint64_t base);
 
     // ---- what was not

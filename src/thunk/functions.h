@@ -26,6 +26,7 @@
 // Older libraries lack some of these: each is a capability, see Library::has_*().
 #define GAUDI_THUNK_OPTIONAL(X)                                                                                        \
     X(device_mapped_memory_export_dmabuf_fd)                                                                           \
+    X(open_by_module_id)                                                                                               \
     X(notifier_create)                                                                                                 \
     X(notifier_recv)                                                                                                   \
     X(notifier_release)                                                                                                \

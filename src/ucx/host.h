@@ -36,6 +36,7 @@ public:
 
     // True for the first who asks: a UCX gets our component once, under however many names it finds the module.
     bool claim_uct() noexcept { return !m_uct_claimed.exchange(true); }
+    bool claim_ucm() noexcept { return !m_ucm_claimed.exchange(true); }
 
     const Functions &call() const noexcept { return m_functions; }
 
@@ -92,7 +93,7 @@ private:
     Functions m_functions;
     std::string m_ucs_path;
     std::string m_uct_path;
-    std::atomic<bool> m_uct_claimed{false};
+    std::atomic<bool> m_uct_claimed{false}, m_ucm_claimed{false};
 };
 
 } // namespace gaudi::ucx

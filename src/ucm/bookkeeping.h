@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What others in the process do with cards, call by call. The size is known when memory is allocated, its address when it
+// is mapped, and the address alone when it is unmapped: this joins them, so that everybody who must know of a mapping does
+// before it is used and before it goes.
+#pragma once
+
+#include "gaudi/cards.h"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace gaudi::ucm {
+
+/// The library's functions as it has them.
+struct RealCalls {
+    decltype(&hlthunk_open) open = nullptr;
+    decltype(&hlthunk_open_by_module_id) open_by_module_id = nullptr;
+    decltype(&hlthunk_close) close = nullptr;
+    decltype(&hlthunk_device_memory_alloc) device_memory_alloc = nullptr;
+    decltype(&hlthunk_device_memory_free) device_memory_free = nullptr;
+    decltype(&hlthunk_device_memory_map) device_memory_map = nullptr;
+    decltype(&hlthunk_memory_unmap) memory_unmap = nullptr;
+};
+
+class Bookkeeping {
+public:
+    Bookkeeping(Cards &cards, const RealCalls &real) : m_cards(cards), m_real(real) {}
+    Bookkeeping(const Bookkeeping &) = delete;
+    Bookkeeping &operator=(const Bookkeeping &) = delete;
+
+    // As the library's functions, errno included.
+    int open(hlthunk_device_name name, const char *bus_id);
+    int open_by_module_id(std::uint32_t module_id);
+    int close(int fd);
+    std::uint64_t alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared);
+    int free(int fd, std::uint64_t handle);
+    std::uint64_t map(int fd, std::uint64_t handle, std::uint64_t hint);
+    int unmap(int fd, std::uint64_t address);
+
+    /// Mappings that their owner has given back but a NIC still has registered: the driver refuses to unmap those.
+    std::size_t lingering() const;
+
+private:
+    /// The file behind a descriptor, so that a number that was closed and given out again is noticed.
+    struct File {
+        dev_t device = 0;
+        ino_t inode = 0;
+        dev_t node = 0;
+        Card *card = nullptr;
+    };
+    struct Mapped {
+        std::uint64_t handle = 0;
+        std::uint64_t size = 0;
+    };
+    struct Lingering {
+        Card *card;
+        std::uint64_t address;
+        std::uint64_t handle; // 0: not seen
+        bool freed = false;
+    };
+    using Key = std::pair<const Card *, std::uint64_t>;
+
+    Card *card_of(int fd);
+    int lend(Card *card, int opened);
+    void retry();
+    void forget(const Card *card);
+
+    Cards &m_cards;
+    const RealCalls m_real;
+    std::mutex m_retrying;
+    mutable std::mutex m_mutex; // never held while the library or UCX is called
+    std::map<int, File> m_files;
+    std::map<Key, std::uint64_t> m_sizes; // by handle
+    std::map<Key, Mapped> m_mapped;       // by address
+    std::vector<Lingering> m_lingering;
+};
+
+} // namespace gaudi::ucm

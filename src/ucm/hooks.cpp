@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hooks.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace gaudi::ucm {
+namespace {
+
+std::atomic<Bookkeeping *> s_book{nullptr};
+RealCalls s_real;
+// A forked child shares the parent's cards but not its UCX; a lock of ours may be held by a thread that it does not have.
+std::atomic<bool> s_in_child{false};
+
+Bookkeeping *book() { return s_in_child.load(std::memory_order_relaxed) ? nullptr : s_book.load(std::memory_order_acquire); }
+
+/// Nothing may throw into a C program: when there is no memory to remember with, the call is made all the same.
+template <class Hooked, class Real>
+auto guarded(Hooked &&hooked, Real &&real) noexcept {
+    if (Bookkeeping *known = book()) {
+        try {
+            return hooked(*known);
+        } catch (...) {
+            thunk::report({ENOMEM, "hook", "there is no memory to remember what the program does with its cards"});
+        }
+    }
+    return real();
+}
+
+int hooked_open(hlthunk_device_name name, const char *bus_id) {
+    return guarded([&](Bookkeeping &known) { return known.open(name, bus_id); }, [&] { return s_real.open(name, bus_id); });
+}
+
+int hooked_open_by_module_id(std::uint32_t module_id) {
+    return guarded([&](Bookkeeping &known) { return known.open_by_module_id(module_id); },
+                   [&] { return s_real.open_by_module_id(module_id); });
+}
+
+int hooked_close(int fd) {
+    return guarded([&](Bookkeeping &known) { return known.close(fd); }, [&] { return s_real.close(fd); });
+}
+
+std::uint64_t hooked_alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared) {
+    return guarded([&](Bookkeeping &known) { return known.alloc(fd, size, page_size, contiguous, shared); },
+                   [&] { return s_real.device_memory_alloc(fd, size, page_size, contiguous, shared); });
+}
+
+int hooked_free(int fd, std::uint64_t handle) {
+    return guarded([&](Bookkeeping &known) { return known.free(fd, handle); },
+                   [&] { return s_real.device_memory_free(fd, handle); });
+}
+
+std::uint64_t hooked_map(int fd, std::uint64_t handle, std::uint64_t hint) {
+    return guarded([&](Bookkeeping &known) { return known.map(fd, handle, hint); },
+                   [&] { return s_real.device_memory_map(fd, handle, hint); });
+}
+
+int hooked_unmap(int fd, std::uint64_t address) {
+    return guarded([&](Bookkeeping &known) { return known.unmap(fd, address); },
+                   [&] { return s_real.memory_unmap(fd, address); });
+}
+
+struct Hook {
+    const char *symbol;
+    void *replacement;
+};
+
+template <class Function>
+void *pointer(Function *function) {
+    return reinterpret_cast<void *>(function);
+}
+
+const std::array kHooks = {
+    Hook{"hlthunk_open", pointer(hooked_open)},
+    Hook{"hlthunk_open_by_module_id", pointer(hooked_open_by_module_id)},
+    Hook{"hlthunk_close", pointer(hooked_close)},
+    Hook{"hlthunk_device_memory_alloc", pointer(hooked_alloc)},
+    Hook{"hlthunk_device_memory_free", pointer(hooked_free)},
+    Hook{"hlthunk_device_memory_map", pointer(hooked_map)},
+    Hook{"hlthunk_memory_unmap", pointer(hooked_unmap)},
+};
+// UCX keeps them in a list for libraries that are loaded later.
+std::array<ucx::ucm_reloc_patch, kHooks.size()> s_patches;
+
+/// Whether a libhl-thunk is loaded that is not the one we call: its callers would be sent to ours.
+bool another_library(const std::string &ours) {
+    const auto differs = [](dl_phdr_info *info, std::size_t, void *data) {
+        const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+        const std::string_view name = path.substr(path.rfind('/') + 1);
+        return name.starts_with("libhl-thunk.so") && path != *static_cast<const std::string *>(data) ? 1 : 0;
+    };
+    return dl_iterate_phdr(differs, const_cast<std::string *>(&ours)) != 0;
+}
+
+ucx::Result<void> find_real(const thunk::Library &library) {
+    s_real.open = library.call().open;
+    s_real.open_by_module_id = library.call().open_by_module_id;
+    s_real.close = library.call().close;
+    s_real.device_memory_alloc = library.call().device_memory_alloc;
+    s_real.device_memory_free = library.call().device_memory_free;
+    s_real.device_memory_map = library.call().device_memory_map;
+    s_real.memory_unmap = library.call().memory_unmap;
+    if (!s_real.open_by_module_id)
+        return tl::unexpected(library.lacks("hlthunk_open_by_module_id"));
+    if (another_library(library.path()))
+        return tl::unexpected(thunk::make_error(EEXIST, "hook", {},
+                                                fmt::format("another libhl-thunk than {} is loaded", library.path())));
+    return {};
+}
+
+ucx::Result<void> install(const ucx::Host &host) {
+    const auto cards = Cards::get();
+    if (!cards || !(*cards)->has_library())
+        return {}; // nothing to see
+    if (!host.call().ucm_reloc_modify)
+        return tl::unexpected(thunk::make_error(ENOSYS, "hook", {}, "this UCX has no ucm_reloc_modify"));
+    if (auto found = find_real((*cards)->library()); !found)
+        return found;
+    if (const int error = pthread_atfork(nullptr, nullptr, [] { s_in_child.store(true, std::memory_order_relaxed); }))
+        return tl::unexpected(thunk::make_error(error, "pthread_atfork"));
+    s_book.store(new Bookkeeping(**cards, s_real), std::memory_order_release);
+    for (std::size_t i = 0; i < kHooks.size(); ++i) {
+        s_patches[i] = {};
+        s_patches[i].symbol = kHooks[i].symbol;
+        s_patches[i].value = kHooks[i].replacement;
+        if (host.call().ucm_reloc_modify(&s_patches[i]) != ucx::UCS_OK)
+            return tl::unexpected(thunk::make_error(EIO, "ucm_reloc_modify", kHooks[i].symbol));
+    }
+    return {};
+}
+
+} // namespace
+
+ucx::Result<void> install_hooks(const ucx::Host &host) {
+    static std::mutex mutex;
+    static bool done = false;
+    const std::lock_guard guard(mutex);
+    if (done)
+        return {};
+    done = true;
+    return install(host);
+}
+
+Bookkeeping *bookkeeping() { return s_book.load(std::memory_order_acquire); }
+
+} // namespace gaudi::ucm

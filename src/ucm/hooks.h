@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "bookkeeping.h"
+#include "ucx/host.h"
+
+namespace gaudi::ucm {
+
+/// Lets every library that is linked to libhl-thunk, now and later, call us in its place; once per process, whichever UCX
+/// asks first. Callers that looked its functions up by name are not reached.
+ucx::Result<void> install_hooks(const ucx::Host &host);
+
+/// Null while there are no hooks.
+Bookkeeping *bookkeeping();
+
+} // namespace gaudi::ucm

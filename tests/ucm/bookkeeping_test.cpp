@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the hooks make of a program's calls: it sees what the library does, and we know of each mapping while there is one.
+#include "framework_program.h"
+
+#include "gaudi/mover.h"
+#include "ucm/bookkeeping.h"
+
+#include <fcntl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ucm::Bookkeeping;
+using ucm::RealCalls;
+
+namespace {
+
+RealCalls real() {
+    const thunk::Functions &call = Other::call();
+    return {call.open,
+            call.open_by_module_id,
+            call.close,
+            call.device_memory_alloc,
+            call.device_memory_free,
+            call.device_memory_map,
+            call.memory_unmap};
+}
+
+/// Hears what UCX would.
+class Listener : public MappingListener {
+public:
+    void mapped(const Region &region) override {
+        const std::lock_guard guard(m_mutex);
+        m_ranges.push_back({region.base(), region.size()});
+        ++m_mapped;
+    }
+    void unmapping(const Region &region) override {
+        const std::lock_guard guard(m_mutex);
+        std::erase_if(m_ranges, [&](const Range &range) { return range.base == region.base(); });
+        ++m_unmapped;
+    }
+    void left(const Card &) override { ++m_left; }
+
+    std::vector<Range> ranges() {
+        const std::lock_guard guard(m_mutex);
+        return m_ranges;
+    }
+    unsigned mapped_count() const { return m_mapped; }
+    unsigned unmapped_count() const { return m_unmapped; }
+    unsigned left_count() const { return m_left; }
+
+private:
+    std::mutex m_mutex;
+    std::vector<Range> m_ranges;
+    std::atomic<unsigned> m_mapped{0}, m_unmapped{0}, m_left{0};
+};
+
+class BookkeepingTest : public GaudiTest {
+protected:
+    BookkeepingTest() { cards().add_listener(m_listener); }
+    ~BookkeepingTest() override { cards().remove_listener(m_listener); }
+
+    /// As the program's calls, through the hooks.
+    int open(std::size_t index = 0) {
+        return m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(index).bus_id().c_str());
+    }
+
+    Listener m_listener;
+    Bookkeeping m_book{cards(), real()};
+};
+
+TEST_F(BookkeepingTest, a_mapping_is_known_with_address_and_size_from_map_to_unmap) {
+    const int fd = open();
+    ASSERT_GE(fd, 0);
+    const std::uint64_t handle = m_book.alloc(fd, 5 * kMiB, 0, false, false);
+    ASSERT_NE(handle, 0u);
+    EXPECT_TRUE(m_listener.ranges().empty()) << "it has no address yet";
+    const std::uint64_t address = m_book.map(fd, handle, 0);
+    ASSERT_NE(address, 0u);
+    ASSERT_EQ(m_listener.ranges().size(), 1u);
+    EXPECT_EQ(m_listener.ranges()[0].base, address);
+    EXPECT_EQ(m_listener.ranges()[0].length, 5 * kMiB);
+    const Region *region = cards().find(address);
+    ASSERT_NE(region, nullptr);
+    EXPECT_EQ(region->origin(), Region::Origin::seen);
+    EXPECT_EQ(&region->card(), &card());
+    EXPECT_EQ(m_book.unmap(fd, address), 0);
+    EXPECT_TRUE(m_listener.ranges().empty());
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_EQ(m_book.free(fd, handle), 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_FALSE(Counters(card()).in_use());
+}
+
+TEST_F(BookkeepingTest, one_allocation_may_be_mapped_again) {
+    const int fd = open();
+    const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
+    for (int time = 0; time < 3; ++time) {
+        const std::uint64_t address = m_book.map(fd, handle, 0);
+        EXPECT_EQ(m_listener.ranges().size(), 1u);
+        EXPECT_EQ(m_book.unmap(fd, address), 0);
+    }
+    EXPECT_EQ(m_book.free(fd, handle), 0);
+    EXPECT_EQ(m_listener.mapped_count(), 3u);
+    EXPECT_EQ(m_listener.unmapped_count(), 3u);
+}
+
+TEST_F(BookkeepingTest, a_call_costs_the_driver_nothing_more) {
+    const int fd = open();
+    const auto use = [&] {
+        const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
+        EXPECT_EQ(m_book.unmap(fd, m_book.map(fd, handle, 0)), 0);
+        EXPECT_EQ(m_book.free(fd, handle), 0);
+    };
+    use(); // the first one finds out whether the card exports
+    const Counters before(card());
+    for (int time = 0; time < 100; ++time)
+        use();
+    const Counters after(card());
+    EXPECT_EQ(after.calls() - before.calls(), 400u);
+}
+
+TEST_F(BookkeepingTest, failures_are_the_librarys_with_its_errno) {
+    const int fd = open();
+    errno = 0;
+    EXPECT_EQ(m_book.alloc(fd, 1ull << 60, 0, false, false), Other::call().device_memory_alloc(fd, 1ull << 60, 0, false, false));
+    const int book_errno = (errno = 0, m_book.unmap(fd, 12345), errno);
+    const int real_errno = (errno = 0, Other::call().memory_unmap(fd, 12345), errno);
+    EXPECT_EQ(book_errno, real_errno);
+    EXPECT_EQ(m_book.unmap(fd, 12345), Other::call().memory_unmap(fd, 12345));
+    EXPECT_EQ(m_book.free(fd, 99), Other::call().device_memory_free(fd, 99));
+    EXPECT_EQ(m_book.map(fd, 99, 0), 0u);
+    EXPECT_EQ(m_book.close(-1), Other::call().close(-1));
+    EXPECT_EQ(m_book.open(HLTHUNK_DEVICE_DONT_CARE, "nonsense"),
+              Other::call().open(HLTHUNK_DEVICE_DONT_CARE, "nonsense"));
+    errno = 77;
+    EXPECT_EQ(m_book.unmap(fd, m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0)), 0);
+    EXPECT_EQ(errno, 77) << "success does not touch it";
+}
+
+class RefusedUnmap : public BookkeepingTest {
+protected:
+    static int refuse(int, std::uint64_t) {
+        errno = EIO;
+        return -EIO;
+    }
+};
+
+TEST_F(RefusedUnmap, leaves_the_mapping_known) {
+    RealCalls calls = real();
+    calls.memory_unmap = refuse;
+    Bookkeeping book(cards(), calls);
+    const int fd = open();
+    const std::uint64_t address = book.map(fd, book.alloc(fd, kMiB, 0, false, false), 0);
+    EXPECT_EQ(book.unmap(fd, address), -EIO);
+    ASSERT_EQ(m_listener.ranges().size(), 1u);
+    EXPECT_EQ(m_listener.ranges()[0].base, address);
+    EXPECT_EQ(m_listener.unmapped_count(), 1u) << "everybody let go of it, to be on the safe side";
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
+TEST_F(BookkeepingTest, what_was_allocated_before_we_looked_is_found_by_asking) {
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    EXPECT_TRUE(m_listener.ranges().empty());
+    Region *region = cards().look_up(memory.address + 5);
+    ASSERT_NE(region, nullptr);
+    EXPECT_EQ(region->origin(), Region::Origin::asked);
+    const std::uint64_t generation = region->generation();
+    EXPECT_EQ(m_book.unmap(other.fd(), memory.address), 0) << "and unmapped with our knowledge";
+    EXPECT_NE(region->generation(), generation);
+    EXPECT_EQ(m_book.free(other.fd(), memory.handle), 0);
+
+    // The allocation was not seen, the mapping is.
+    const std::uint64_t handle = Other::call().device_memory_alloc(other.fd(), kMiB, 0, false, false);
+    const std::uint64_t address = m_book.map(other.fd(), handle, 0);
+    EXPECT_TRUE(m_listener.ranges().empty()) << "its size is not known";
+    EXPECT_NE(cards().look_up(address), nullptr);
+    EXPECT_EQ(m_book.unmap(other.fd(), address), 0);
+}
+
+TEST_F(BookkeepingTest, a_registered_mapping_goes_for_its_owner_at_once_and_for_the_driver_when_it_can) {
+    const int fd = open();
+    const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
+    const std::uint64_t address = m_book.map(fd, handle, 0);
+    thunk::Fd registered = value(cards().find(address)->dmabuf()); // as a NIC holds it
+    EXPECT_EQ(m_book.unmap(fd, address), 0);
+    EXPECT_EQ(m_book.free(fd, handle), 0);
+    EXPECT_EQ(m_book.lingering(), 1u);
+    EXPECT_EQ(cards().look_up(address), nullptr);
+    const std::uint64_t other = m_book.alloc(fd, kMiB, 0, false, false);
+    EXPECT_EQ(m_book.lingering(), 1u) << "still registered";
+    const std::uint64_t apart = m_book.map(fd, other, 0);
+    EXPECT_NE(apart, address) << "and its address not given away";
+    value(registered.close());
+    EXPECT_EQ(m_book.unmap(fd, apart), 0);
+    EXPECT_EQ(m_book.lingering(), 0u);
+    EXPECT_EQ(m_book.free(fd, other), 0);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u) << "its memory went with it";
+    const std::uint64_t again = m_book.alloc(fd, kMiB, 0, false, false);
+    EXPECT_EQ(m_book.map(fd, again, 0), address);
+    EXPECT_NE(cards().find(address), nullptr);
+}
+
+TEST_F(BookkeepingTest, of_a_mapping_made_before_we_looked_too) {
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    const thunk::Fd registered = value(cards().look_up(memory.address)->dmabuf());
+    EXPECT_EQ(m_book.unmap(other.fd(), memory.address), 0);
+    EXPECT_EQ(m_book.free(other.fd(), memory.handle), 0);
+    EXPECT_EQ(m_book.lingering(), 1u);
+}
+
+TEST_F(BookkeepingTest, closing_a_card_ends_what_is_on_it) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    ASSERT_NE(cards().find(address), nullptr);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_EQ(m_listener.unmapped_count(), 1u);
+    EXPECT_EQ(m_listener.left_count(), 1u) << "and it is said";
+    EXPECT_FALSE(Counters(card()).in_use());
+    const int again = open();
+    ASSERT_GE(again, 0);
+    EXPECT_NE(m_book.map(again, m_book.alloc(again, kMiB, 0, false, false), 0), 0u);
+    EXPECT_EQ(m_listener.ranges().size(), 1u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, a_second_descriptor_keeps_the_card) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_NE(cards().find(address), nullptr);
+    EXPECT_EQ(m_book.unmap(second, address), 0);
+    EXPECT_EQ(m_book.close(second), 0);
+}
+
+TEST_F(BookkeepingTest, who_opens_a_card_that_we_have_shares_ours) {
+    const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
+    const int fd = open();
+    ASSERT_GE(fd, 0) << "the library alone would say EBUSY";
+    EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str()), -EBUSY);
+    const std::uint64_t theirs = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    ASSERT_NE(theirs, 0u);
+    const HostMemory host(kMiB);
+    EXPECT_EQ(Mover(cards()).copy_now(theirs, ours, kMiB), 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_NE(cards().find(ours), nullptr) << "it stays ours";
+    EXPECT_EQ(Mover(cards()).copy_now(host.address(), ours, kMiB), 0);
+}
+
+TEST_F(BookkeepingTest, other_descriptors_are_left_alone) {
+    const thunk::Fd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(m_book.unmap(file.get(), 4096), Other::call().memory_unmap(file.get(), 4096));
+    const int control = Other::call().open_control(0, nullptr);
+    EXPECT_EQ(m_book.close(control), 0);
+    EXPECT_EQ(m_listener.left_count(), 0u);
+}
+
+TEST_F(BookkeepingTest, threads_that_map_and_unmap_at_full_speed_are_followed_exactly) {
+    constexpr unsigned kThreads = 8, kTimes = 200;
+    const int fd = open();
+    std::atomic<unsigned> wrong{0};
+    std::atomic<bool> over{false};
+    // And one that asks for addresses all the time, as UCX does.
+    std::thread asking([&] {
+        const std::uint64_t base = card().info().dram_base_address;
+        for (unsigned i = 0; !over; ++i)
+            if (Region *region = cards().find(base + i % 16 * kPage))
+                (void)region->allocation(base);
+    });
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            for (unsigned time = 0; time < kTimes; ++time) {
+                const std::uint64_t handle = m_book.alloc(fd, kMiB + time, 0, false, false);
+                const std::uint64_t address = m_book.map(fd, handle, 0);
+                const Region *region = address ? cards().find(address) : nullptr;
+                if (!region || region->base() != address || region->size() != kMiB + time)
+                    ++wrong;
+                if (m_book.unmap(fd, address) != 0 || m_book.free(fd, handle) != 0)
+                    ++wrong;
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    over = true;
+    asking.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(m_listener.mapped_count(), kThreads * kTimes);
+    EXPECT_EQ(m_listener.unmapped_count(), kThreads * kTimes);
+    EXPECT_TRUE(m_listener.ranges().empty());
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
+TEST_F(BookkeepingTest, registrations_that_come_and_go_under_load_hold_nothing_for_ever) {
+    constexpr unsigned kThreads = 4, kTimes = 50;
+    const int fd = open();
+    std::atomic<unsigned> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            for (unsigned time = 0; time < kTimes; ++time) {
+                const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
+                const std::uint64_t address = m_book.map(fd, handle, 0);
+                thunk::Fd registered;
+                if (Region *region = cards().find(address))
+                    if (auto exported = region->dmabuf())
+                        registered = std::move(*exported);
+                if (m_book.unmap(fd, address) != 0 || m_book.free(fd, handle) != 0)
+                    ++wrong;
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0);
+    EXPECT_EQ(m_book.lingering(), 0u);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
+}
+
+} // namespace
