@@ -76,7 +76,7 @@ function(ucx_gaudi_engine_test name)
                        ENV ${arg_ENV})
         set_target_properties(${target} PROPERTIES SKIP_BUILD_RPATH ON LINKER_LANGUAGE CXX)
         target_link_options(${target} PRIVATE -Wl,-rpath-link,${UCX_GAUDI_ENGINES}/rapids-1.22/libucx/lib)
-        add_dependencies(${target} ucx_gaudi softgaudi softgaudi_stat uct_gaudi ucx_perftest_gaudi)
+        add_dependencies(${target} ucx_gaudi softgaudi softgaudi_stat uct_gaudi ucm_gaudi ucx_perftest_gaudi)
     endforeach()
 endfunction()
 

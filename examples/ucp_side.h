@@ -42,6 +42,8 @@ struct Options {
     bool complaints = false; // UCX is expected to print errors
     /// Variables that only the second side has.
     std::vector<std::pair<std::string, std::string>> second_environment = {};
+    /// What each side does before UCX starts.
+    std::function<void(bool first)> before = {};
 };
 
 class Side {

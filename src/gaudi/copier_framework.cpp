@@ -43,8 +43,7 @@ Result<std::uint64_t> Copier::send_by_framework(const Lane &lane, const Batch &b
     const auto direction = static_cast<Direction>((&lane - m_lanes.data()) / 2);
     const auto *packets = reinterpret_cast<const packet::LinearDma *>(buffer(batch));
     for (unsigned i = 0; i < batch.packets; ++i)
-        if (auto started =
-                m_framework->copy(direction, packets[i].destination, packets[i].source, packets[i].size);
+        if (auto started = m_framework->copy(direction, packets[i].destination, packets[i].source, packets[i].size);
             !started)
             return tl::unexpected(started.error());
     return m_framework->mark();

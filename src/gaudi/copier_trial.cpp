@@ -83,7 +83,8 @@ bool Copier::try_all(Channel &channel, Trial &trial) {
     for (unsigned round = 0; round < 2 * kRounds; ++round) {
         const std::size_t bytes = round % 2 == 0 ? kFew : kBytes; // what is copied last, the engines need
         fill(trial.out, trial.seed += 0x9E3779B9u);
-        if (!try_copy(channel, Direction::down, trial.out_at, trial.scratch, bytes) || !comes_back(trial.scratch, bytes))
+        if (!try_copy(channel, Direction::down, trial.out_at, trial.scratch, bytes) ||
+            !comes_back(trial.scratch, bytes))
             return false;
     }
     // Each engine within the card takes the next large copy in turn; each writes to a place of its own. The small copies
@@ -112,8 +113,8 @@ Result<void> Copier::try_out(bool words) {
     const Scratch scratch(m_card, (2 + lane_of(Direction::on_card, kBytes).count) * kBytes);
     if (!scratch)
         return unable("cannot be tried: they left no memory on it");
-    Trial trial{std::vector<std::uint32_t>(kBytes / 4), std::vector<std::uint32_t>(kBytes / 4), 0, 0,
-                scratch.address(), static_cast<std::uint32_t>(now_ns())};
+    Trial trial{std::vector<std::uint32_t>(kBytes / 4), std::vector<std::uint32_t>(kBytes / 4), 0, 0, scratch.address(),
+                static_cast<std::uint32_t>(now_ns())};
     const std::uint64_t begin = now_ns();
     auto out_map = thunk::map_host(m_device, trial.out.data(), kBytes);
     const std::uint64_t mapped = now_ns();

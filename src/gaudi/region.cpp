@@ -30,14 +30,13 @@ Range Region::allocation(std::uint64_t address) const {
 }
 
 Result<thunk::Fd> Region::new_export() {
-    constexpr std::uint64_t kPage = 4096; // of the driver's machine
     if (!alive())
         return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the block is gone"));
     auto device = card().open();
     if (!device)
         return tl::unexpected(device.error());
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
-    auto exported = device->export_dmabuf(base(), (size() + kPage - 1) / kPage * kPage);
+    auto exported = device->export_dmabuf(base(), export_size());
     if (!exported && !may_pass(exported.error().code))
         m_exportable.store(false, std::memory_order_release);
     return exported;

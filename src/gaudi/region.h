@@ -50,6 +50,8 @@ public:
     enum class Origin { ours, seen, asked };
     Origin origin() const { return m_origin.load(std::memory_order_acquire); }
 
+    /// The length of its exports, which are of whole pages: UCX rounds what it registers.
+    std::uint64_t export_size() const { return (size() + kExportPage - 1) / kExportPage * kExportPage; }
     /// Whether the driver exports it, as far as is known: it is asked at the first need.
     bool exportable() const { return m_exportable.load(std::memory_order_acquire); }
     void forbid_export() { m_exportable.store(false, std::memory_order_release); }
@@ -69,6 +71,8 @@ public:
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
 
 private:
+    static constexpr std::uint64_t kExportPage = 4096;
+
     friend class Arena;
     friend class Foreign;
 

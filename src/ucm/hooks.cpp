@@ -22,7 +22,9 @@ RealCalls s_real;
 // A forked child shares the parent's cards but not its UCX; a lock of ours may be held by a thread that it does not have.
 std::atomic<bool> s_in_child{false};
 
-Bookkeeping *book() { return s_in_child.load(std::memory_order_relaxed) ? nullptr : s_book.load(std::memory_order_acquire); }
+Bookkeeping *book() {
+    return s_in_child.load(std::memory_order_relaxed) ? nullptr : s_book.load(std::memory_order_acquire);
+}
 
 /// Nothing may throw into a C program: when there is no memory to remember with, the call is made all the same.
 template <class Hooked, class Real>
@@ -38,7 +40,8 @@ auto guarded(Hooked &&hooked, Real &&real) noexcept {
 }
 
 int hooked_open(hlthunk_device_name name, const char *bus_id) {
-    return guarded([&](Bookkeeping &known) { return known.open(name, bus_id); }, [&] { return s_real.open(name, bus_id); });
+    return guarded([&](Bookkeeping &known) { return known.open(name, bus_id); },
+                   [&] { return s_real.open(name, bus_id); });
 }
 
 int hooked_open_by_module_id(std::uint32_t module_id) {

@@ -221,7 +221,8 @@ ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_a
     }
     if ((mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0) {
         attr->dmabuf_fd = UCT_DMABUF_FD_INVALID;
-        if (m_dmabuf && region->exportable() && region->contains(number(address), length)) {
+        const std::uint64_t offset = number(address) - region->base();
+        if (m_dmabuf && region->exportable() && length <= region->export_size() - offset) {
             auto exported = region->dmabuf();
             if (!exported) {
                 if (region->origin() != Region::Origin::asked)

@@ -33,6 +33,8 @@ void run_pair(const std::function<void(Side &, bool first)> &conversation, const
     std::string problem;
     try {
         Pipe pipe(ends[first ? 0 : 1]);
+        if (options.before)
+            options.before(first);
         Side side(pipe, options);
         conversation(side, first);
         side.meet();

@@ -84,8 +84,7 @@ TEST_F(Adopted, what_is_under_way_when_it_gives_the_card_back_fails) {
     Mover mover(cards());
     Tally tally;
     HostRange range(m_host.address(), m_host.size(), cards().all().size());
-    ASSERT_EQ(mover.post({address, m_host.address(), 16 * kMiB, &range, Tally::count, &tally}),
-              Mover::Posted::started);
+    ASSERT_EQ(mover.post({address, m_host.address(), 16 * kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
     const int fd = Framework::loaded()->descriptor();
     card().closing(fd);
     card().closed(fd);

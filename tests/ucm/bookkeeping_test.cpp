@@ -64,9 +64,7 @@ protected:
     ~BookkeepingTest() override { cards().remove_listener(m_listener); }
 
     /// As the program's calls, through the hooks.
-    int open(std::size_t index = 0) {
-        return m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(index).bus_id().c_str());
-    }
+    int open(std::size_t index = 0) { return m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(index).bus_id().c_str()); }
 
     Listener m_listener;
     Bookkeeping m_book{cards(), real()};
@@ -126,7 +124,8 @@ TEST_F(BookkeepingTest, a_call_costs_the_driver_nothing_more) {
 TEST_F(BookkeepingTest, failures_are_the_librarys_with_its_errno) {
     const int fd = open();
     errno = 0;
-    EXPECT_EQ(m_book.alloc(fd, 1ull << 60, 0, false, false), Other::call().device_memory_alloc(fd, 1ull << 60, 0, false, false));
+    EXPECT_EQ(m_book.alloc(fd, 1ull << 60, 0, false, false),
+              Other::call().device_memory_alloc(fd, 1ull << 60, 0, false, false));
     const int book_errno = (errno = 0, m_book.unmap(fd, 12345), errno);
     const int real_errno = (errno = 0, Other::call().memory_unmap(fd, 12345), errno);
     EXPECT_EQ(book_errno, real_errno);
