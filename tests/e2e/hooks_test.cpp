@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// libucm_gaudi in a real UCX: what its events say, and that a program's calls go on undisturbed.
+#include "foreign_program.h"
+#include "printed.h"
+
+#include <gmock/gmock.h>
+
+#include <ucm/api/ucm.h>
+#include <ucs/memory/memory_type.h>
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace e2e;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+namespace {
+
+constexpr std::size_t kSize = (1 << 20) + 77;
+
+template <class Function>
+Function *in_ucx(Function *, const char *name) {
+    return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
+}
+#define IN_UCX(function) in_ucx(&(function), #function)
+
+struct Told {
+    ucm_event_type_t type;
+    std::uint64_t address;
+    std::size_t size;
+    ucs_memory_type_t mem_type;
+    ucs_sys_device_t sys_dev;
+    std::uint8_t mem_flags;
+};
+
+class Hooks : public ::testing::Test {
+protected:
+    /// UCX starts, and its first question loads the modules and installs the hooks.
+    void start_ucx() {
+        ucp_params_t params{};
+        params.field_mask = UCP_PARAM_FIELD_FEATURES;
+        params.features = UCP_FEATURE_TAG;
+        check(ucp_init(&params, nullptr, &m_context), "ucp_init");
+        ASSERT_EQ(IN_UCX(ucm_set_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, 1, listen, this),
+                  UCS_OK);
+    }
+    ~Hooks() override {
+        if (!m_context)
+            return;
+        IN_UCX(ucm_unset_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, listen, this);
+        ucp_cleanup(m_context);
+    }
+    std::vector<Told> told() {
+        const std::lock_guard guard(m_mutex);
+        return m_told;
+    }
+    /// What UCX takes an address for.
+    ucs_memory_type_t type_of(const void *address, std::size_t length) {
+        ucp_mem_map_params_t params{};
+        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        params.address = const_cast<void *>(address);
+        params.length = length;
+        ucp_mem_h memh = nullptr;
+        check(ucp_mem_map(m_context, &params, &memh), "ucp_mem_map");
+        ucp_mem_attr_t attr{};
+        attr.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
+        check(ucp_mem_query(memh, &attr), "ucp_mem_query");
+        ucp_mem_unmap(m_context, memh);
+        return attr.mem_type;
+    }
+
+    soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"};
+    ucp_context_h m_context = nullptr;
+
+private:
+    static void listen(ucm_event_type_t type, ucm_event_t *event, void *arg) {
+        auto &self = *static_cast<Hooks *>(arg);
+        const std::lock_guard guard(self.m_mutex);
+        self.m_told.push_back({type, reinterpret_cast<std::uint64_t>(event->mem_type.address), event->mem_type.size,
+                               event->mem_type.mem_type, event->mem_type.sys_dev, event->mem_type.mem_flags});
+    }
+    std::mutex m_mutex;
+    std::vector<Told> m_told;
+};
+
+TEST_F(Hooks, tell_of_a_mapping_with_range_type_device_and_flags_when_it_comes_and_when_it_goes) {
+    start_ucx();
+    const Program program(Program::Calls::linked);
+    const Program::Memory memory = program.allocate(kSize);
+    const auto come = told();
+    ASSERT_EQ(come.size(), 1u);
+    EXPECT_EQ(come[0].type, UCM_EVENT_MEM_TYPE_ALLOC);
+    ASSERT_TRUE(program.free(memory));
+    const auto gone = told();
+    ASSERT_EQ(gone.size(), 2u);
+    EXPECT_EQ(gone[1].type, UCM_EVENT_MEM_TYPE_FREE);
+    for (const Told &event : gone) {
+        EXPECT_EQ(event.address, memory.address);
+        EXPECT_EQ(event.size, kSize);
+        EXPECT_EQ(event.mem_type, UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_NE(event.sys_dev, UCS_SYS_DEVICE_ID_UNKNOWN);
+        EXPECT_EQ(event.mem_flags, 1u) << "it can be registered";
+    }
+    EXPECT_EQ(gone[0].sys_dev, gone[1].sys_dev);
+}
+
+TEST_F(Hooks, tell_nothing_of_host_memory) {
+    start_ucx();
+    const Program program(Program::Calls::linked);
+    void *memory = hlthunk_malloc(static_cast<int>(kSize));
+    ASSERT_NE(memory, nullptr);
+    const std::uint64_t mapped = hlthunk_host_memory_map(program.fd(), memory, 0, kSize);
+    EXPECT_NE(mapped, 0u);
+    EXPECT_EQ(type_of(memory, kSize), UCS_MEMORY_TYPE_HOST);
+    EXPECT_EQ(hlthunk_memory_unmap(program.fd(), mapped), 0);
+    hlthunk_free(memory);
+    EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(Hooks, memory_is_gaudi_memory_while_it_is_mapped_whoever_saw_it) {
+    const Program early(Program::Calls::linked);
+    const Program::Memory before = early.allocate(kSize);
+    start_ucx();
+    const Program::Memory after = early.allocate(kSize);
+    for (const Program::Memory &memory : {before, after}) {
+        EXPECT_EQ(type_of(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_EQ(type_of(memory.data(777), 1000), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_TRUE(early.free(memory));
+        const Program::Memory over = early.allocate(3 * kSize);
+        EXPECT_EQ(type_of(over.data(2 * kSize), kSize), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_TRUE(early.free(over));
+    }
+}
+
+TEST_F(Hooks, are_installed_while_threads_allocate_at_full_speed) {
+    const Program program(Program::Calls::linked);
+    constexpr unsigned kThreads = 4;
+    std::atomic<bool> over{false};
+    std::atomic<unsigned> failed{0}, times{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            while (!over) {
+                try {
+                    if (!program.free(program.allocate(kSize)))
+                        ++failed;
+                } catch (const Failure &) {
+                    ++failed;
+                }
+                ++times;
+            }
+        });
+    while (times < 100)
+        std::this_thread::yield();
+    start_ucx();
+    const unsigned then = times;
+    while (times < then + 200)
+        std::this_thread::yield();
+    over = true;
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(failed, 0u);
+    // Everything is balanced again: the next mapping is told of as ever.
+    const std::size_t before = told().size();
+    EXPECT_TRUE(program.free(program.allocate(kSize)));
+    EXPECT_EQ(told().size(), before + 2);
+}
+
+TEST_F(Hooks, reach_libraries_that_are_loaded_later_and_survive_their_unloading) {
+    start_ucx();
+    const Program program(Program::Calls::linked);
+    for (unsigned time = 0; time < 3; ++time) {
+        void *plugin = dlopen(FOREIGN_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+        ASSERT_NE(plugin, nullptr) << dlerror();
+        auto *use = reinterpret_cast<int (*)(int, std::uint64_t)>(dlsym(plugin, "use_card"));
+        const std::size_t before = told().size();
+        EXPECT_EQ(use(program.fd(), kSize), 0);
+        EXPECT_EQ(told().size(), before + 2) << "its mapping came and went";
+        EXPECT_EQ(dlclose(plugin), 0);
+        EXPECT_TRUE(program.free(program.allocate(kSize)));
+        EXPECT_EQ(told().size(), before + 4);
+    }
+}
+
+TEST_F(Hooks, leave_a_forked_child_alone) {
+    start_ucx();
+    const Program program(Program::Calls::linked);
+    std::atomic<bool> over{false};
+    std::thread busy([&] { // so that locks are held when the child is made
+        while (!over)
+            (void)program.free(program.allocate(kSize));
+    });
+    for (unsigned time = 0; time < 20; ++time) {
+        const pid_t child = fork();
+        if (child == 0) {
+            const std::uint64_t handle = hlthunk_device_memory_alloc(program.fd(), kSize, 0, false, false);
+            const std::uint64_t address = hlthunk_device_memory_map(program.fd(), handle, 0);
+            const bool good = handle && address && hlthunk_memory_unmap(program.fd(), address) == 0 &&
+                              hlthunk_device_memory_free(program.fd(), handle) == 0;
+            _exit(good ? 0 : 1);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    over = true;
+    busy.join();
+}
+
+TEST_F(Hooks, the_owner_of_a_card_may_close_it_and_open_it_again) {
+    const Printed printed;
+    start_ucx();
+    for (unsigned life = 0; life < 3; ++life) {
+        Program program(Program::Calls::linked);
+        const Program::Memory memory = program.allocate(kSize);
+        EXPECT_EQ(type_of(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+        program.close();
+    }
+    EXPECT_THAT(printed.text(), ::testing::HasSubstr("was closed by the program that had opened it"));
+}
+
+} // namespace
