@@ -129,6 +129,7 @@ void Card::let_go() {
     const std::lock_guard guard(m_open_mutex);
     thunk::release_or_report([this] { return thunk::Fd(m_device.fd()).close(); });
     m_device = thunk::Device();
+    m_framework_copies.store(false, std::memory_order_relaxed);
     m_adopted.store(false, std::memory_order_release);
     m_opened.store(false, std::memory_order_release);
     m_cards.left(*this);
@@ -158,10 +159,16 @@ Result<thunk::Device> Card::open_now() {
     }
 }
 
+bool Card::find_copy_path() {
+    if (!takes_submissions() && if_held())
+        m_framework_copies.store(Copier::framework_of(*this) != nullptr, std::memory_order_relaxed);
+    return can_copy();
+}
+
 Result<Copier *> Card::copier() {
     if (Copier *started = m_started.load(std::memory_order_acquire))
         return started;
-    if (!can_copy())
+    if (!can_copy() && !find_copy_path())
         return tl::unexpected(thunk::make_error(
             ENOTSUP, "copy", m_bus_id, "this generation of cards takes no copies from outside its own framework"));
     auto device = open();
@@ -171,8 +178,8 @@ Result<Copier *> Card::copier() {
     if (m_no_copier)
         return tl::unexpected(*m_no_copier);
     if (!m_copier) {
-        auto made = Copier::start(*this, *device);
-        if (!made && adopted()) {
+        auto made = takes_submissions() ? Copier::start(*this, *device) : Copier::start_by_framework(*this, *device);
+        if (!made && adopted() && takes_submissions()) {
             const Error refusal = made.error();
             made = Copier::start_by_framework(*this, *device);
             if (!made)

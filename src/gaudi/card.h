@@ -39,8 +39,10 @@ public:
         return page_size() >= kEnough ? page_size() : (kEnough + page_size() - 1) / page_size() * page_size();
     }
 
-    /// Whether this generation takes copies by command submission; without that it has no copy path.
-    bool can_copy() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
+    /// Whether it takes copies: by command submission, which not every generation does, or else by the framework that has
+    /// it, once find_copy_path() has found that one. Frameworks are not asked from inside their own calls.
+    bool can_copy() const { return takes_submissions() || m_framework_copies.load(std::memory_order_relaxed); }
+    bool find_copy_path();
 
     /// The addresses that its memory can have. None of them is one that a processor has too; empty where that is not so.
     Range window() const;
@@ -76,6 +78,7 @@ public:
     Copier *copier_if_started() const { return m_started.load(std::memory_order_acquire); }
 
 private:
+    bool takes_submissions() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
     Result<thunk::Device> open_now();
     std::optional<thunk::Device> adopt(); // the mutex is held
     void let_go();
@@ -87,7 +90,7 @@ private:
 
     // The engine's self-test allocates, and the arena opens the card: taken in this order.
     std::mutex m_copier_mutex, m_open_mutex;
-    std::atomic<bool> m_opened{false}, m_adopted{false};
+    std::atomic<bool> m_opened{false}, m_adopted{false}, m_framework_copies{false};
     int m_closing = -1; // a descriptor of theirs, on its way out
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;

@@ -21,6 +21,7 @@
 namespace gaudi {
 
 class Card;
+class Framework;
 class FrameworkStream;
 
 using Error = thunk::Error;
@@ -35,6 +36,8 @@ public:
     static Result<std::unique_ptr<Copier>> start(Card &card, const thunk::Device &device);
     /// Where start() found that submissions are not for us: by the own call of the framework that has the card.
     static Result<std::unique_ptr<Copier>> start_by_framework(Card &card, const thunk::Device &device);
+    /// The framework that has the card and copies for others; null for none.
+    static const Framework *framework_of(const Card &card);
     ~Copier();
     Copier(const Copier &) = delete;
     Copier &operator=(const Copier &) = delete;

@@ -12,10 +12,16 @@
 
 namespace gaudi {
 
-Result<std::unique_ptr<Copier>> Copier::start_by_framework(Card &card, const thunk::Device &device) {
+const Framework *Copier::framework_of(const Card &card) {
     const Framework *framework = Framework::loaded();
-    if (!framework || !framework->copies() ||
-        !is_compute_node(card.cards().library(), card.bus_id(), framework->descriptor()))
+    const bool has_it = framework && framework->copies() &&
+                        is_compute_node(card.cards().library(), card.bus_id(), framework->descriptor());
+    return has_it ? framework : nullptr;
+}
+
+Result<std::unique_ptr<Copier>> Copier::start_by_framework(Card &card, const thunk::Device &device) {
+    const Framework *framework = framework_of(card);
+    if (!framework)
         return tl::unexpected(
             thunk::make_error(ENOTSUP, "copy", card.bus_id(), "no framework in the process copies for us"));
     auto stream = FrameworkStream::create(*framework);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <thread>
 
 namespace gaudi {
 namespace {
@@ -90,7 +91,7 @@ void Foreign::mapped(Card &card, std::uint64_t base, std::uint64_t size) {
 bool Foreign::unmapping(Card &card, std::uint64_t base) {
     {
         const std::lock_guard guard(m_mutex);
-        m_leaving.emplace_back(&card, base);
+        m_leaving.push_back({&card, base, false});
     }
     Region *region = m_cards.find(base);
     if (!region || region->base() != base || &region->card() != &card || region->origin() == Region::Origin::ours)
@@ -100,16 +101,38 @@ bool Foreign::unmapping(Card &card, std::uint64_t base) {
     return exported;
 }
 
+std::vector<Foreign::Leaving>::iterator Foreign::find_leaving(const Card &card, std::uint64_t base) {
+    return std::find_if(m_leaving.begin(), m_leaving.end(),
+                        [&](const Leaving &leaving) { return leaving.card == &card && leaving.base == base; });
+}
+
+void Foreign::lingers(const Card &card, std::uint64_t base) {
+    const std::lock_guard guard(m_mutex);
+    if (const auto leaving = find_leaving(card, base); leaving != m_leaving.end())
+        leaving->lingers = true;
+}
+
 void Foreign::unmapped(Card &card, std::uint64_t base) {
     const std::lock_guard guard(m_mutex);
-    const auto leaving = std::find(m_leaving.begin(), m_leaving.end(), Start(&card, base));
-    if (leaving != m_leaving.end())
+    if (const auto leaving = find_leaving(card, base); leaving != m_leaving.end())
         m_leaving.erase(leaving);
 }
 
+/// Waits for a call to the driver that is being made; what is mapped there afterwards may be somebody else's.
 bool Foreign::on_its_way_out(const Card &card, std::uint64_t base) {
-    const std::lock_guard guard(m_mutex);
-    return std::find(m_leaving.begin(), m_leaving.end(), Start(&card, base)) != m_leaving.end();
+    constexpr unsigned kTries = 100'000;
+    for (unsigned i = 0; i < kTries; ++i) {
+        {
+            const std::lock_guard guard(m_mutex);
+            const auto leaving = find_leaving(card, base);
+            if (leaving == m_leaving.end())
+                return false;
+            if (leaving->lingers)
+                return true;
+        }
+        std::this_thread::yield();
+    }
+    return true;
 }
 
 /// Tries the starts at and below the address, and for each the largest size first: a driver may remember the size of the
@@ -181,7 +204,7 @@ void Foreign::leave(const Card &card) {
         const std::lock_guard guard(m_mutex);
         std::copy_if(m_live.begin(), m_live.end(), std::back_inserter(gone),
                      [&](const Region *region) { return &region->card() == &card; });
-        std::erase_if(m_leaving, [&](const Start &start) { return start.first == &card; });
+        std::erase_if(m_leaving, [&](const Leaving &leaving) { return leaving.card == &card; });
     }
     for (Region *region : gone)
         forget(*region);

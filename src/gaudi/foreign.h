@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 namespace gaudi {
@@ -26,6 +25,8 @@ public:
     /// About to be unmapped: everybody lets go of it, and nobody finds it until unmapped() says that it is over, well or
     /// not. Whether it was exported, so that the driver may refuse for a while.
     bool unmapping(Card &card, std::uint64_t base);
+    /// The driver keeps it for now, and its owner has been told otherwise: it takes until unmapped().
+    void lingers(const Card &card, std::uint64_t base);
     void unmapped(Card &card, std::uint64_t base);
 
     // ---- what was not
@@ -38,18 +39,23 @@ public:
     void leave(const Card &card);
 
 private:
-    using Start = std::pair<const Card *, std::uint64_t>;
+    struct Leaving {
+        const Card *card;
+        std::uint64_t base;
+        bool lingers;
+    };
 
     Range search(Card &card, const thunk::Device &device, std::uint64_t address);
     Region *begin(Card &card, Range range, Region::Origin origin);
     void forget(Region &region);
     bool on_its_way_out(const Card &card, std::uint64_t base);
+    std::vector<Leaving>::iterator find_leaving(const Card &card, std::uint64_t base);
 
     Cards &m_cards;
     std::mutex m_asking; // one search at a time
     std::mutex m_mutex;  // never held while others are told: they may be asking
     std::vector<Region *> m_live, m_idle;
-    std::vector<Start> m_leaving;
+    std::vector<Leaving> m_leaving;
 };
 
 } // namespace gaudi

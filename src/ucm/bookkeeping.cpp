@@ -154,6 +154,7 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) {
         return unmapped;
     const KeepErrno keep;
     if (unmapped != 0 && exported) {
+        m_cards.foreign().lingers(*card, address);
         // UCX has taken the registration out of use, but gives it back to the NIC only at its next registration. Until then
         // the address is nobody's; to its owner it is gone.
         const std::lock_guard guard(m_mutex);

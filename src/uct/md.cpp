@@ -64,7 +64,7 @@ bool Md::can_copy() const {
     if (m_cards.empty())
         return true; // nothing will come to be copied, but what peers can do is reckoned by what we say
     for (const auto &card : m_cards.all())
-        if (card->can_copy())
+        if (card->find_copy_path())
             return true;
     return false;
 }

@@ -114,6 +114,23 @@ TEST_P(Synapse, memory_from_before_and_after_ucx_starts) {
         options);
 }
 
+TEST_P(Synapse, memory_of_a_gaudi3) {
+    setenv("SOFTGAUDI_MODEL", "gaudi3", 1);
+    std::unique_ptr<Program> program;
+    std::uint64_t memory = 0;
+    Options options;
+    options.before = [&](bool first) {
+        program = std::make_unique<Program>(first ? 0 : 1);
+        memory = program->allocate(2 * kSize);
+    };
+    run_pair(
+        [&](Side &side, bool first) {
+            transfer(side, first, *program, memory + 77, 1);
+            program->release();
+        },
+        options);
+}
+
 TEST_P(Synapse, a_card_that_it_takes_after_ucx_has_started) {
     run_pair([&](Side &side, bool first) {
         Program program(first ? 0 : 1);
@@ -123,11 +140,9 @@ TEST_P(Synapse, a_card_that_it_takes_after_ucx_has_started) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(, Synapse, ::testing::Values("", "rc_v,gaudi_cpy", "tcp,gaudi_cpy"),
-                         [](const auto &one) {
-                             const std::string transports = one.param;
-                             return transports.empty() ? "as_ucx_chooses"
-                                                       : transports.substr(0, transports.find(',')) + "_and_gaudi_cpy";
-                         });
+INSTANTIATE_TEST_SUITE_P(, Synapse, ::testing::Values("", "rc_v,gaudi_cpy", "tcp,gaudi_cpy"), [](const auto &one) {
+    const std::string transports = one.param;
+    return transports.empty() ? "as_ucx_chooses" : transports.substr(0, transports.find(',')) + "_and_gaudi_cpy";
+});
 
 } // namespace

@@ -67,6 +67,22 @@ TEST_F(Adopted, copies_are_made_by_it_where_ours_cannot_be_tried) {
     EXPECT_EQ(Counters(card())["opens"], 1u);
 }
 
+TEST_F(Adopted, a_gaudi3_is_copied_from_and_to_by_it_alone) {
+    set("SOFTGAUDI_MODEL", "gaudi3");
+    EXPECT_FALSE(card().find_copy_path()) << "nobody has it";
+    acquire();
+    EXPECT_TRUE(card().find_copy_path());
+    const std::uint64_t address = allocate(4 * kMiB);
+    const Bytes sent = pattern(2 * kMiB, 9);
+    m_host.write(0, sent);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(address + 7, m_host.address(), sent.size()), 0) << mover.problem();
+    ASSERT_EQ(mover.copy_now(address + 2 * kMiB, address + 7, sent.size()), 0) << mover.problem();
+    ASSERT_EQ(mover.copy_now(m_host.address(8 * kMiB), address + 2 * kMiB, sent.size()), 0) << mover.problem();
+    EXPECT_TRUE(m_host.read(8 * kMiB, sent.size()) == sent);
+    EXPECT_EQ(Counters(card())["submissions"], 0u);
+}
+
 TEST_F(Adopted, without_its_copy_call_there_is_no_copy_path_and_a_sentence) {
     acquire(0, STANDIN_OLD_SYNAPSE); // which has no streams that we can use
     Mover mover(cards());

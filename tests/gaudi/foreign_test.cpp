@@ -153,6 +153,7 @@ TEST_F(ForeignTest, what_is_being_unmapped_is_not_found_again) {
     const std::uint64_t generation = cards().find(memory.address)->generation();
     const Region *region = cards().find(memory.address);
     foreign().unmapping(card(), memory.address);
+    foreign().lingers(card(), memory.address);
     EXPECT_NE(region->generation(), generation);
     EXPECT_EQ(cards().look_up(memory.address), nullptr) << "although it is mapped yet";
     foreign().unmapped(card(), memory.address);

@@ -8,7 +8,9 @@
 #include "gaudi/packets.h"
 #include "thunk/abi.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +18,8 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
+#include <vector>
 
 // What is defined below must be what the product calls.
 #define STANDIN_DECLARE(name) extern "C" gaudi::vendor::syn##name syn##name;
@@ -58,6 +62,8 @@ struct State {
     int fd = -1;
     ScalHandle scal = nullptr;
     std::uint64_t begin = 0, end = 0;              // of the pool
+    std::uint64_t mapping = 0;                     // that it lies in
+    int window = -1;                               // an export of it, on a card that takes no submissions
     std::map<std::uint64_t, std::uint64_t> device; // address to size
     std::map<std::uint64_t, Host> host;
     std::set<Stream *> streams;
@@ -152,6 +158,11 @@ Status acquire(State &own, DeviceId *device, int fd) {
     }
     own.fd = fd;
     own.scal = scal;
+    hlthunk_hw_ip_info hardware{};
+    if (hlthunk_get_hw_ip_info(fd, &hardware) == 0 && hardware.device_id != HL_PCI_ID_GAUDI2)
+        own.window = hlthunk_device_mapped_memory_export_dmabuf_fd(
+            fd, info.mapping, info.base + info.total - info.mapping, 0, O_RDWR | O_CLOEXEC);
+    own.mapping = info.mapping;
     own.begin = info.base;
     own.end = info.base + info.total;
     *device = 0;
@@ -175,6 +186,8 @@ STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
         hlthunk_memory_unmap(own.fd, host.mapped);
     own.host.clear();
     own.device.clear();
+    if (own.window >= 0)
+        close(std::exchange(own.window, -1));
     scal_destroy(own.scal);
     hlthunk_close(own.fd);
     own.fd = -1;
@@ -319,9 +332,33 @@ STANDIN_EXPORT Status synStreamDestroy(StreamHandle handle) {
     return synSuccess;
 }
 
+namespace {
+
+/// A Gaudi3's engines are the runtime's own business; here the memory of the software card is written through its export.
+Status copy_through(const State &own, std::uint64_t source, std::uint64_t length, std::uint64_t destination,
+                    CopyDirection direction) {
+    std::vector<char> bytes(length);
+    const auto at = [&](std::uint64_t address) { return static_cast<off_t>(address - own.mapping); };
+    const auto whole = [&](ssize_t moved) { return moved == static_cast<ssize_t>(length) ? synSuccess : synFail; };
+    if (direction == HOST_TO_DRAM)
+        return whole(pwrite(own.window, reinterpret_cast<const void *>(source), length, at(destination)));
+    if (direction == DRAM_TO_HOST)
+        return whole(pread(own.window, reinterpret_cast<void *>(destination), length, at(source)));
+    if (const Status status = whole(pread(own.window, bytes.data(), length, at(source))); status != synSuccess)
+        return status;
+    return whole(pwrite(own.window, bytes.data(), length, at(destination)));
+}
+
+} // namespace
+
 STANDIN_EXPORT Status synMemCopyAsync(StreamHandle handle, std::uint64_t source, std::uint64_t length,
                                       std::uint64_t destination, CopyDirection direction) {
     STANDIN_BEGIN_WITH_CARD(synMemCopyAsync)
+    if (own.window >= 0)
+        return (direction == HOST_TO_DRAM && mapped(own, source, length) == 0) ||
+                       (direction == DRAM_TO_HOST && mapped(own, destination, length) == 0)
+                   ? synMappingNotFound
+                   : copy_through(own, source, length, destination, direction);
     if (direction == HOST_TO_DRAM)
         source = mapped(own, source, length);
     if (direction == DRAM_TO_HOST)

@@ -96,6 +96,11 @@ int hlthunk_get_page_fault_info(int fd, struct hlthunk_page_fault_info *info, ui
     return 0;
 }
 
+int hlthunk_open_by_module_id(uint32_t module_id) {
+    ENTER("open_by_module_id", int, module_id);
+    return 7;
+}
+
 char *hlthunk_get_version(void) {
     ENTER("get_version", char *, 0);
     return strdup("9.8.7-fake");
