@@ -42,6 +42,11 @@ void wait_at_exit() {
     });
 }
 
+std::optional<std::uint64_t> resets(const thunk::Device &device) {
+    const auto count = device.reset_count();
+    return count ? std::optional(std::uint64_t{count->hard_reset_count} + count->soft_reset_count) : std::nullopt;
+}
+
 } // namespace
 
 Card::Card(Cards &cards, unsigned index, std::string bus_id, const hlthunk_hw_ip_info &info)
@@ -83,9 +88,17 @@ std::optional<thunk::Device> Card::adopt() {
     if (own < 0)
         return {};
     m_device = thunk::Device(m_cards.library(), own);
+    m_resets.store(resets(m_device).value_or(0), std::memory_order_relaxed);
     m_adopted.store(true, std::memory_order_release);
     m_opened.store(true, std::memory_order_release);
     return m_device;
+}
+
+bool Card::reset_since_shared(const thunk::Device &device) const {
+    if (!adopted())
+        return false;
+    const std::optional<std::uint64_t> now = resets(device);
+    return now && *now != m_resets.load(std::memory_order_relaxed);
 }
 
 bool Card::closing(int fd) {

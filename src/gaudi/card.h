@@ -56,6 +56,9 @@ public:
     /// Whether it was opened by somebody else.
     bool adopted() const { return m_adopted.load(std::memory_order_acquire); }
 
+    /// Whether a card that is shared was reset meanwhile. Its notifier belongs to who opened it, so we count.
+    bool reset_since_shared(const thunk::Device &device) const;
+
     /// They are about to close their descriptor `fd`. If it is their last one, everything on the card ends here: copies, our
     /// memory, theirs, and our duplicate; then it is true. Until closed() nobody shares it again.
     bool closing(int fd);
@@ -91,7 +94,8 @@ private:
     // The engine's self-test allocates, and the arena opens the card: taken in this order.
     std::mutex m_copier_mutex, m_open_mutex;
     std::atomic<bool> m_opened{false}, m_adopted{false}, m_framework_copies{false};
-    int m_closing = -1; // a descriptor of theirs, on its way out
+    std::atomic<std::uint64_t> m_resets{0}; // that a shared card had gone through before
+    int m_closing = -1;                     // a descriptor of theirs, on its way out
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;
     std::atomic<bool> m_refuses_imports{false};

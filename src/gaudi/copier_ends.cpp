@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The engine's other half: how it hears of ends, what happens when a card fails, and waiting.
 #include "copier.h"
+
+#include "card.h"
 #include "framework_stream.h"
 
 #include <pthread.h>
@@ -95,7 +97,7 @@ void Copier::complete(Batch &batch, int error) {
 void Copier::refuse(const Error &error) {
     if (!m_failed.exchange(true, std::memory_order_acq_rel)) {
         const std::lock_guard guard(m_failure_mutex);
-        m_failure = error.text;
+        m_failure = error.text + (m_card.reset_since_shared(m_device) ? "; the card was reset" : "");
     }
     end_waiting();
 }

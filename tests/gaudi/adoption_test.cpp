@@ -164,6 +164,17 @@ TEST_F(Adoption, with_completion_by_the_driver_it_is_tried_too) {
     EXPECT_NE(copy(memory.address, m_host.address(), 100), 0);
 }
 
+TEST_F(Adoption, a_reset_of_a_shared_card_ends_copies_and_is_named) {
+    set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
+    EXPECT_THAT(mover.problem(), HasSubstr("the card was reset"));
+}
+
 TEST_F(Adoption, what_is_copied_after_the_close_fails_with_the_reason) {
     Other other(card().bus_id());
     const Other::Memory memory = other.allocate(kMiB);
