@@ -2,7 +2,10 @@
 #include "adoption.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -16,6 +19,13 @@ bool is_compute_node(const thunk::Library &library, const std::string &bus_id, i
         return false;
     // The control node answers questions only. Submission 0 is before the first one, and so has ended.
     return device.wait(0, std::chrono::microseconds(0)).has_value();
+}
+
+thunk::Result<void> adoption_ends(int duplicate) {
+    const thunk::Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!nothing || dup3(nothing.get(), duplicate, O_CLOEXEC) < 0)
+        return tl::unexpected(thunk::from_minus_one(errno, "dup3", std::to_string(duplicate)));
+    return {};
 }
 
 int find_descriptor(const thunk::Library &library, const std::string &bus_id, int except, int or_except) {

@@ -13,6 +13,10 @@ namespace gaudi {
 /// Descriptors of anything else are only looked at, never called.
 int find_descriptor(const thunk::Library &library, const std::string &bus_id, int except = -1, int or_except = -1);
 
+/// Lets go of the card behind our duplicate. Its number stays taken, by nothing: another thread may be about to call on it,
+/// and must not reach whatever would get the number next.
+thunk::Result<void> adoption_ends(int duplicate);
+
 /// Whether `fd` is the card's compute node.
 bool is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd);
 

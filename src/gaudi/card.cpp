@@ -140,7 +140,7 @@ void Card::let_go() {
         m_retired.push_back(std::move(m_copier));
     }
     const std::lock_guard guard(m_open_mutex);
-    thunk::release_or_report([this] { return thunk::Fd(m_device.fd()).close(); });
+    thunk::release_or_report([this] { return adoption_ends(m_device.fd()); });
     m_device = thunk::Device();
     m_framework_copies.store(false, std::memory_order_relaxed);
     m_adopted.store(false, std::memory_order_release);

@@ -169,12 +169,15 @@ Region *Foreign::ask(std::uint64_t address) {
         return known;
     Card *holder = nullptr;
     Range found;
+    auto origin = Region::Origin::asked;
     for (const auto &card : m_cards.all()) {
         const auto device = card->if_held();
         if (!device)
             continue;
         Range range = ask_framework(*card, address);
-        if (range.length == 0)
+        // A pool lives as long as the framework has its card.
+        const bool pool = range.length != 0;
+        if (!pool)
             range = search(*card, *device, address);
         if (range.length == 0)
             continue;
@@ -184,8 +187,9 @@ Region *Foreign::ask(std::uint64_t address) {
         }
         holder = card.get();
         found = range;
+        origin = pool ? Region::Origin::seen : Region::Origin::asked;
     }
-    return holder ? begin(*holder, found, Region::Origin::asked) : nullptr;
+    return holder ? begin(*holder, found, origin) : nullptr;
 }
 
 bool Foreign::still_there(Region &region) {

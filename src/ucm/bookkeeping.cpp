@@ -10,17 +10,18 @@
 namespace gaudi::ucm {
 namespace {
 
-/// What we do must not show in errno: neither to the library, nor to its caller.
-class KeepErrno {
-public:
-    KeepErrno() : m_errno(errno) {}
-    ~KeepErrno() { errno = m_errno; }
-    KeepErrno(const KeepErrno &) = delete;
-    KeepErrno &operator=(const KeepErrno &) = delete;
-
-private:
-    const int m_errno;
-};
+/// What we do around a call must show neither in errno nor as an exception: its caller is a C program. Without memory to
+/// remember with we know less, and the call is made all the same.
+template <class Step>
+void aside(Step &&step) noexcept {
+    const int kept = errno;
+    try {
+        step();
+    } catch (...) {
+        thunk::report({ENOMEM, "hook", "there is no memory to remember what the program does with its cards"});
+    }
+    errno = kept;
+}
 
 } // namespace
 
@@ -52,23 +53,22 @@ int Bookkeeping::lend(Card *card, int opened) {
     return own >= 0 ? own : opened;
 }
 
-int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) {
-    const int fd = m_real.open(name, bus_id);
-    if (fd >= 0 || !bus_id)
-        return fd;
-    const KeepErrno keep;
-    return lend(m_cards.by_bus_id(bus_id), fd);
+int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
+    int fd = m_real.open(name, bus_id);
+    if (fd < 0 && bus_id)
+        aside([&] { fd = lend(m_cards.by_bus_id(bus_id), fd); });
+    return fd;
 }
 
-int Bookkeeping::open_by_module_id(std::uint32_t module_id) {
-    const int fd = m_real.open_by_module_id(module_id);
-    if (fd >= 0)
-        return fd;
-    const KeepErrno keep;
-    const auto &all = m_cards.all();
-    const auto card =
-        std::find_if(all.begin(), all.end(), [&](const auto &known) { return known->module_id() == module_id; });
-    return lend(card != all.end() ? card->get() : nullptr, fd);
+int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
+    int fd = m_real.open_by_module_id(module_id);
+    if (fd < 0)
+        aside([&] {
+            for (const auto &card : m_cards.all())
+                if (card->module_id() == module_id)
+                    fd = lend(card.get(), fd);
+        });
+    return fd;
 }
 
 void Bookkeeping::forget(const Card *card) {
@@ -78,126 +78,129 @@ void Bookkeeping::forget(const Card *card) {
     std::erase_if(m_lingering, [&](const Lingering &gone) { return gone.card == card; });
 }
 
-int Bookkeeping::close(int fd) {
+int Bookkeeping::close(int fd) noexcept {
     Card *card = nullptr;
-    {
-        const KeepErrno keep;
+    aside([&] {
         card = card_of(fd);
         if (card && card->closing(fd))
             forget(card);
         const std::lock_guard guard(m_mutex);
         m_files.erase(fd);
-    }
+    });
     const int closed = m_real.close(fd);
-    const KeepErrno keep;
     if (card)
-        card->closed(fd);
+        aside([&] { card->closed(fd); });
     return closed;
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
-std::uint64_t Bookkeeping::alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared) {
-    {
-        const KeepErrno keep;
-        retry();
-    }
+std::uint64_t Bookkeeping::alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous,
+                                 bool shared) noexcept {
+    aside([&] { retry(); });
     const std::uint64_t handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
-    if (handle == 0)
-        return 0;
-    const KeepErrno keep;
-    if (const Card *card = card_of(fd)) {
-        const std::lock_guard guard(m_mutex);
-        m_sizes[{card, handle}] = size;
-    }
+    if (handle != 0)
+        aside([&] {
+            if (const Card *card = card_of(fd)) {
+                const std::lock_guard guard(m_mutex);
+                m_sizes[{card, handle}] = size;
+            }
+        });
     return handle;
 }
 
-std::uint64_t Bookkeeping::map(int fd, std::uint64_t handle, std::uint64_t hint) {
+std::uint64_t Bookkeeping::map(int fd, std::uint64_t handle, std::uint64_t hint) noexcept {
     const std::uint64_t address = m_real.device_memory_map(fd, handle, hint);
     if (address == 0)
         return 0;
-    const KeepErrno keep;
-    Card *card = card_of(fd);
-    if (!card)
-        return address;
-    std::uint64_t size = 0;
-    {
-        const std::lock_guard guard(m_mutex);
-        const auto known = m_sizes.find({card, handle});
-        if (known != m_sizes.end())
-            size = known->second;
-        m_mapped[{card, address}] = {handle, size};
-    }
-    if (size != 0) // else it was allocated before we looked, and is found when somebody asks for it
-        m_cards.foreign().mapped(*card, address, size);
+    aside([&] {
+        Card *card = card_of(fd);
+        if (!card)
+            return;
+        std::uint64_t size = 0;
+        {
+            const std::lock_guard guard(m_mutex);
+            const auto known = m_sizes.find({card, handle});
+            if (known != m_sizes.end())
+                size = known->second;
+            m_mapped[{card, address}] = {handle, size};
+        }
+        if (size != 0) // else it was allocated before we looked, and is found when somebody asks for it
+            m_cards.foreign().mapped(*card, address, size);
+    });
     return address;
 }
 
-int Bookkeeping::unmap(int fd, std::uint64_t address) {
+int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
     Card *card = nullptr;
     Mapped mapped;
     bool exported = false;
-    {
-        const KeepErrno keep;
+    aside([&] {
         retry();
         card = card_of(fd);
-        if (card) {
-            exported = m_cards.foreign().unmapping(*card, address);
-            const std::lock_guard guard(m_mutex);
-            if (const auto known = m_mapped.extract(Key(card, address)))
-                mapped = known.mapped();
-        }
-    }
-    const int unmapped = m_real.memory_unmap(fd, address);
+        if (!card)
+            return;
+        exported = m_cards.foreign().unmapping(*card, address);
+        const std::lock_guard guard(m_mutex);
+        if (const auto known = m_mapped.extract(Key(card, address)))
+            mapped = known.mapped();
+    });
+    int unmapped = m_real.memory_unmap(fd, address);
     if (!card)
         return unmapped;
-    const KeepErrno keep;
-    if (unmapped != 0 && exported) {
-        m_cards.foreign().lingers(*card, address);
-        // UCX has taken the registration out of use, but gives it back to the NIC only at its next registration. Until then
-        // the address is nobody's; to its owner it is gone.
-        const std::lock_guard guard(m_mutex);
-        m_lingering.push_back({card, address, mapped.handle});
-        return 0;
-    }
-    m_cards.foreign().unmapped(*card, address);
-    if (unmapped != 0 && mapped.size != 0) {
+    aside([&] {
+        if (unmapped != 0 && exported) {
+            // UCX has taken the registration out of use, but gives it back to the NIC only at its next registration. Until
+            // then the address is nobody's; to its owner it is gone.
+            {
+                const std::lock_guard guard(m_mutex);
+                m_lingering.push_back({card, address, mapped.handle});
+            }
+            m_cards.foreign().lingers(*card, address);
+            unmapped = 0;
+            return;
+        }
+        m_cards.foreign().unmapped(*card, address);
+        if (unmapped == 0 || mapped.size == 0)
+            return;
         {
             const std::lock_guard guard(m_mutex);
             m_mapped[{card, address}] = mapped;
         }
         m_cards.foreign().mapped(*card, address, mapped.size);
-    }
+    });
     return unmapped;
 }
 
-int Bookkeeping::free(int fd, std::uint64_t handle) {
-    {
-        const KeepErrno keep;
-        retry();
-        const Card *card = card_of(fd);
-        const std::lock_guard guard(m_mutex);
-        m_sizes.erase({card, handle});
-        for (Lingering &waiting : m_lingering)
-            if (waiting.card == card && waiting.handle == handle && !waiting.freed) {
-                waiting.freed = true; // with its mapping
-                return 0;
-            }
-    }
-    const int freed = m_real.device_memory_free(fd, handle);
-    if (freed == 0)
-        return freed;
-    const KeepErrno keep;
-    // It may be that of a mapping which was made before we looked.
-    const Card *card = card_of(fd);
+/// The memory of a mapping that lingers is freed with it. A handle that we have not seen may be that of any.
+bool Bookkeeping::freed_later(const Card *card, std::uint64_t handle, bool seen) {
     const std::lock_guard guard(m_mutex);
     for (Lingering &waiting : m_lingering)
-        if (waiting.card == card && waiting.handle == 0 && !waiting.freed) {
+        if (waiting.card == card && waiting.handle == (seen ? handle : 0) && !waiting.freed) {
             waiting.handle = handle;
             waiting.freed = true;
-            return 0;
+            return true;
         }
+    return false;
+}
+
+int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
+    const Card *card = nullptr;
+    bool later = false;
+    aside([&] {
+        retry();
+        card = card_of(fd);
+        {
+            const std::lock_guard guard(m_mutex);
+            m_sizes.erase({card, handle});
+        }
+        later = freed_later(card, handle, true);
+    });
+    if (later)
+        return 0;
+    int freed = m_real.device_memory_free(fd, handle);
+    if (freed != 0)
+        aside([&] { freed = freed_later(card, handle, false) ? 0 : freed; });
     return freed;
 }
 

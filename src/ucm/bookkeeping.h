@@ -34,13 +34,13 @@ public:
     Bookkeeping &operator=(const Bookkeeping &) = delete;
 
     // As the library's functions, errno included.
-    int open(hlthunk_device_name name, const char *bus_id);
-    int open_by_module_id(std::uint32_t module_id);
-    int close(int fd);
-    std::uint64_t alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared);
-    int free(int fd, std::uint64_t handle);
-    std::uint64_t map(int fd, std::uint64_t handle, std::uint64_t hint);
-    int unmap(int fd, std::uint64_t address);
+    int open(hlthunk_device_name name, const char *bus_id) noexcept;
+    int open_by_module_id(std::uint32_t module_id) noexcept;
+    int close(int fd) noexcept;
+    std::uint64_t alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared) noexcept;
+    int free(int fd, std::uint64_t handle) noexcept;
+    std::uint64_t map(int fd, std::uint64_t handle, std::uint64_t hint) noexcept;
+    int unmap(int fd, std::uint64_t address) noexcept;
 
     /// Mappings that their owner has given back but a NIC still has registered: the driver refuses to unmap those.
     std::size_t lingering() const;
@@ -67,6 +67,7 @@ private:
 
     Card *card_of(int fd);
     int lend(Card *card, int opened);
+    bool freed_later(const Card *card, std::uint64_t handle, bool seen);
     void retry();
     void forget(const Card *card);
 

@@ -26,51 +26,40 @@ Bookkeeping *book() {
     return s_in_child.load(std::memory_order_relaxed) ? nullptr : s_book.load(std::memory_order_acquire);
 }
 
-/// Nothing may throw into a C program: when there is no memory to remember with, the call is made all the same.
-template <class Hooked, class Real>
-auto guarded(Hooked &&hooked, Real &&real) noexcept {
-    if (Bookkeeping *known = book()) {
-        try {
-            return hooked(*known);
-        } catch (...) {
-            thunk::report({ENOMEM, "hook", "there is no memory to remember what the program does with its cards"});
-        }
-    }
-    return real();
-}
-
 int hooked_open(hlthunk_device_name name, const char *bus_id) {
-    return guarded([&](Bookkeeping &known) { return known.open(name, bus_id); },
-                   [&] { return s_real.open(name, bus_id); });
+    Bookkeeping *known = book();
+    return known ? known->open(name, bus_id) : s_real.open(name, bus_id);
 }
 
 int hooked_open_by_module_id(std::uint32_t module_id) {
-    return guarded([&](Bookkeeping &known) { return known.open_by_module_id(module_id); },
-                   [&] { return s_real.open_by_module_id(module_id); });
+    Bookkeeping *known = book();
+    return known ? known->open_by_module_id(module_id) : s_real.open_by_module_id(module_id);
 }
 
 int hooked_close(int fd) {
-    return guarded([&](Bookkeeping &known) { return known.close(fd); }, [&] { return s_real.close(fd); });
+    Bookkeeping *known = book();
+    return known ? known->close(fd) : s_real.close(fd);
 }
 
 std::uint64_t hooked_alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared) {
-    return guarded([&](Bookkeeping &known) { return known.alloc(fd, size, page_size, contiguous, shared); },
-                   [&] { return s_real.device_memory_alloc(fd, size, page_size, contiguous, shared); });
+    Bookkeeping *known = book();
+    return known ? known->alloc(fd, size, page_size, contiguous, shared)
+                 : s_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
 }
 
 int hooked_free(int fd, std::uint64_t handle) {
-    return guarded([&](Bookkeeping &known) { return known.free(fd, handle); },
-                   [&] { return s_real.device_memory_free(fd, handle); });
+    Bookkeeping *known = book();
+    return known ? known->free(fd, handle) : s_real.device_memory_free(fd, handle);
 }
 
 std::uint64_t hooked_map(int fd, std::uint64_t handle, std::uint64_t hint) {
-    return guarded([&](Bookkeeping &known) { return known.map(fd, handle, hint); },
-                   [&] { return s_real.device_memory_map(fd, handle, hint); });
+    Bookkeeping *known = book();
+    return known ? known->map(fd, handle, hint) : s_real.device_memory_map(fd, handle, hint);
 }
 
 int hooked_unmap(int fd, std::uint64_t address) {
-    return guarded([&](Bookkeeping &known) { return known.unmap(fd, address); },
-                   [&] { return s_real.memory_unmap(fd, address); });
+    Bookkeeping *known = book();
+    return known ? known->unmap(fd, address) : s_real.memory_unmap(fd, address);
 }
 
 struct Hook {
