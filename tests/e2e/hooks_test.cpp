@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -210,6 +211,20 @@ TEST_F(Hooks, leave_a_forked_child_alone) {
     }
     over = true;
     busy.join();
+}
+
+TEST_F(Hooks, are_left_out_where_the_program_has_another_libhl_thunk_than_we_and_memory_is_asked_for) {
+    const std::filesystem::path other = std::filesystem::path(m_cards.name()) / "libhl-thunk.so";
+    std::filesystem::copy(std::getenv("GAUDI_THUNK"), other);
+    setenv("GAUDI_THUNK", other.c_str(), 1);
+    const Printed printed;
+    start_ucx();
+    const Program program(Program::Calls::linked);
+    const Program::Memory memory = program.allocate(kSize);
+    EXPECT_EQ(type_of(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+    EXPECT_THAT(told(), IsEmpty());
+    EXPECT_THAT(printed.text(), ::testing::HasSubstr("no Gaudi memory hooks, so memory of others is looked for at each "
+                                                     "use: hook failed with EEXIST: another libhl-thunk than"));
 }
 
 TEST_F(Hooks, the_owner_of_a_card_may_close_it_and_open_it_again) {
