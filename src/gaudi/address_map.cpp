@@ -49,12 +49,13 @@ void AddressMap::insert(std::uint64_t begin, std::uint64_t length, Region *regio
     m_version.fetch_add(1, std::memory_order_release);
 }
 
-void AddressMap::remove(std::uint64_t begin) {
+void AddressMap::remove(std::uint64_t begin, const Region *region) {
     const std::lock_guard guard(m_writers);
     Table &table = *m_table.load(kRelaxed);
     const std::uint32_t count = m_count.load(kRelaxed);
     std::uint32_t at = 0;
-    while (at < count && table.begins[at].load(kRelaxed) != begin)
+    while (at < count &&
+           (table.begins[at].load(kRelaxed) != begin || table.entries[at].region.load(kRelaxed) != region))
         ++at;
     if (at == count)
         return;

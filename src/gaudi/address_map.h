@@ -21,7 +21,7 @@ public:
 
     /// `region` must stay valid memory for ever after: a reader may hold it while it is removed.
     void insert(std::uint64_t begin, std::uint64_t length, Region *region);
-    void remove(std::uint64_t begin);
+    void remove(std::uint64_t begin, const Region *region);
 
     /// The region that holds `address`, or null.
     Region *find(std::uint64_t address) const {

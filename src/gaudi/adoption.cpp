@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -17,8 +18,10 @@ bool is_compute_node(const thunk::Library &library, const std::string &bus_id, i
     // This one looks at the descriptor's node and makes no call on it.
     if (const auto name = device.bus_id(); !name || *name != bus_id)
         return false;
-    // The control node answers questions only. Submission 0 is before the first one, and so has ended.
-    return device.wait(0, std::chrono::microseconds(0)).has_value();
+    // The control node answers questions only. Submission 0 is before the first one, and so has ended; in a reset there is
+    // another error.
+    const auto waited = device.wait(0, std::chrono::microseconds(0));
+    return waited || (waited.error().code != ENOTTY && waited.error().code != EBADF);
 }
 
 thunk::Result<void> adoption_ends(int duplicate) {
@@ -28,7 +31,7 @@ thunk::Result<void> adoption_ends(int duplicate) {
     return {};
 }
 
-int find_descriptor(const thunk::Library &library, const std::string &bus_id, int except, int or_except) {
+int find_descriptor(const thunk::Library &library, const std::string &bus_id, const std::vector<int> &except) {
     const std::unique_ptr<DIR, int (*)(DIR *)> open(opendir("/proc/self/fd"), closedir);
     if (!open)
         return -1;
@@ -38,7 +41,8 @@ int find_descriptor(const thunk::Library &library, const std::string &bus_id, in
         const char *end = entry->d_name + std::strlen(entry->d_name);
         if (std::from_chars(entry->d_name, end, fd).ec != std::errc() || fd == dirfd(open.get()))
             continue;
-        if (fd != except && fd != or_except && (lowest < 0 || fd < lowest) && is_compute_node(library, bus_id, fd))
+        if (std::find(except.begin(), except.end(), fd) == except.end() && (lowest < 0 || fd < lowest) &&
+            is_compute_node(library, bus_id, fd))
             lowest = fd;
     }
     return lowest;

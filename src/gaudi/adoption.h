@@ -6,12 +6,13 @@
 #include "thunk/device.h"
 
 #include <string>
+#include <vector>
 
 namespace gaudi {
 
-/// The lowest descriptor by which the process holds the card's compute node, `except` two that do not count; -1 for none.
+/// The lowest descriptor by which the process holds the card's compute node, but for some that do not count; -1 for none.
 /// Descriptors of anything else are only looked at, never called.
-int find_descriptor(const thunk::Library &library, const std::string &bus_id, int except = -1, int or_except = -1);
+int find_descriptor(const thunk::Library &library, const std::string &bus_id, const std::vector<int> &except = {});
 
 /// Lets go of the card behind our duplicate. Its number stays taken, by nothing: another thread may be about to call on it,
 /// and must not reach whatever would get the number next.

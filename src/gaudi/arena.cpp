@@ -46,7 +46,7 @@ Result<thunk::Mapping> Arena::map_apart(const thunk::Allocation &allocation, std
             return mapping;
         }
         // Taken, or the driver takes no hints here: what it chose will do if it is nobody else's.
-        if (!m_card.cards().taken(mapping->get(), size))
+        if (!m_card.cards().taken(m_card, mapping->get(), size))
             return mapping;
         last = thunk::make_error(EEXIST, "hlthunk_device_memory_map", m_card.bus_id(),
                                  "the driver maps every card's memory at the same address");
@@ -77,9 +77,10 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     auto mapping = hint != 0 ? thunk::map_device(*allocation, hint) : map_apart(*allocation, size);
     if (!mapping)
         return tl::unexpected(mapping.error());
-    if (m_card.cards().taken(mapping->get(), size))
+    if (m_card.cards().taken(m_card, mapping->get(), size))
         return tl::unexpected(thunk::make_error(EEXIST, "allocate", "", "that address is another card's memory"));
 
+    m_card.cards().foreign().replaced(m_card, {mapping->get(), size});
     Region *region = recycled(size);
     region->begin(m_card, mapping->get(), size);
     region->m_mapping = std::move(*mapping);

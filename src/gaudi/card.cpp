@@ -42,6 +42,14 @@ void wait_at_exit() {
     });
 }
 
+// That a call of ours to a framework may take.
+constexpr auto kBusy = std::chrono::milliseconds(200);
+
+Error closed_by_owner(const Card &card) {
+    return thunk::make_error(ENODEV, "hlthunk_close", card.bus_id(),
+                             fmt::format("card {} was closed by the program that had opened it", card.index()));
+}
+
 std::optional<std::uint64_t> resets(const thunk::Device &device) {
     const auto count = device.reset_count();
     return count ? std::optional(std::uint64_t{count->hard_reset_count} + count->soft_reset_count) : std::nullopt;
@@ -61,6 +69,8 @@ Range Card::window() const {
 
 Result<thunk::Device> Card::open() {
     const std::lock_guard guard(m_open_mutex);
+    if (m_letting_go)
+        return tl::unexpected(closed_by_owner(*this));
     if (is_open())
         return m_device;
     if (const auto theirs = adopt())
@@ -75,6 +85,8 @@ Result<thunk::Device> Card::open() {
 
 std::optional<thunk::Device> Card::if_held() {
     const std::lock_guard guard(m_open_mutex);
+    if (m_letting_go)
+        return {};
     return is_open() ? m_device : adopt();
 }
 
@@ -84,10 +96,10 @@ std::optional<thunk::Device> Card::adopt() {
     const int theirs = find_descriptor(m_cards.library(), m_bus_id, m_closing);
     if (theirs < 0)
         return {};
-    const int own = fcntl(theirs, F_DUPFD_CLOEXEC, 0);
-    if (own < 0)
+    thunk::Fd own(fcntl(theirs, F_DUPFD_CLOEXEC, 0));
+    if (!own || !is_compute_node(m_cards.library(), m_bus_id, own.get())) // it may have been closed meanwhile
         return {};
-    m_device = thunk::Device(m_cards.library(), own);
+    m_device = thunk::Device(m_cards.library(), own.detach());
     m_resets.store(resets(m_device).value_or(0), std::memory_order_relaxed);
     m_adopted.store(true, std::memory_order_release);
     m_opened.store(true, std::memory_order_release);
@@ -104,12 +116,15 @@ bool Card::reset_since_shared(const thunk::Device &device) const {
 bool Card::closing(int fd) {
     {
         const std::lock_guard guard(m_open_mutex);
-        m_closing = fd;
+        m_closing.push_back(fd);
         if (is_open() && !adopted())
             return false; // it is ours, and they share it
-        const int another = find_descriptor(m_cards.library(), m_bus_id, fd, is_open() ? m_device.fd() : -1);
-        if (another >= 0)
+        std::vector<int> except = m_closing;
+        if (is_open())
+            except.push_back(m_device.fd());
+        if (find_descriptor(m_cards.library(), m_bus_id, except) >= 0)
             return false;
+        m_letting_go = m_letting_go || is_open();
     }
     if (adopted())
         let_go();
@@ -120,24 +135,44 @@ bool Card::closing(int fd) {
 
 void Card::closed(int fd) {
     const std::lock_guard guard(m_open_mutex);
-    if (m_closing == fd)
-        m_closing = -1;
+    std::erase(m_closing, fd);
 }
 
+bool Card::let_go_if_left() {
+    {
+        const std::lock_guard guard(m_open_mutex);
+        if (!adopted() || m_letting_go || find_descriptor(m_cards.library(), m_bus_id, {m_device.fd()}) >= 0)
+            return false;
+        m_letting_go = true;
+    }
+    let_go();
+    return true;
+}
+
+/// m_letting_go is set: nobody gets the device any more.
 void Card::let_go() {
-    const Error gone = thunk::make_error(ENODEV, "hlthunk_close", m_bus_id,
-                                         fmt::format("card {} was closed by the program that had opened it", m_index));
-    const std::lock_guard copier_guard(m_copier_mutex);
-    m_no_copier.reset();
-    if (m_copier)
-        m_copier->retire(gone);
+    m_life.fetch_add(1, std::memory_order_acq_rel);
+    // Who holds it may be in a call to the framework, and that may be waiting for us: it sees that the life is over.
+    std::unique_lock copier_guard(m_copier_mutex, std::try_to_lock);
+    for (const auto limit = std::chrono::steady_clock::now() + kBusy;
+         !copier_guard && std::chrono::steady_clock::now() < limit; std::this_thread::yield())
+        copier_guard = std::unique_lock(m_copier_mutex, std::try_to_lock);
+    if (copier_guard) {
+        m_no_copier.reset();
+        if (m_copier)
+            m_copier->retire(closed_by_owner(*this));
+    }
     m_cards.foreign().leave(*this);
     m_arena.leave();
     Pinned::get().leave(*this);
-    if (m_copier) {
+    if (copier_guard && m_copier) {
         m_copier->unmap_ring();
         m_started.store(nullptr, std::memory_order_release);
         m_retired.push_back(std::move(m_copier));
+    }
+    {
+        const std::lock_guard guard(m_exports_mutex);
+        m_exports.store(Exports::unknown, std::memory_order_release);
     }
     const std::lock_guard guard(m_open_mutex);
     thunk::release_or_report([this] { return adoption_ends(m_device.fd()); });
@@ -145,10 +180,14 @@ void Card::let_go() {
     m_framework_copies.store(false, std::memory_order_relaxed);
     m_adopted.store(false, std::memory_order_release);
     m_opened.store(false, std::memory_order_release);
+    m_letting_go = false;
     m_cards.left(*this);
 }
 
 void Card::set_exports(const Result<void> &probed) {
+    const std::lock_guard guard(m_exports_mutex);
+    if (exports() != Exports::unknown)
+        return; // another thread was faster
     if (!probed)
         m_why_no_exports = probed.error().text; // before the flag that lets others read it
     m_exports.store(probed ? Exports::yes : Exports::no, std::memory_order_release);
@@ -173,7 +212,7 @@ Result<thunk::Device> Card::open_now() {
 }
 
 bool Card::find_copy_path() {
-    if (!takes_submissions() && if_held())
+    if (!can_copy() && Copier::framework_copies() && if_held())
         m_framework_copies.store(Copier::framework_of(*this) != nullptr, std::memory_order_relaxed);
     return can_copy();
 }
@@ -181,29 +220,38 @@ bool Card::find_copy_path() {
 Result<Copier *> Card::copier() {
     if (Copier *started = m_started.load(std::memory_order_acquire))
         return started;
-    if (!can_copy() && !find_copy_path())
+    if (!find_copy_path())
         return tl::unexpected(thunk::make_error(
             ENOTSUP, "copy", m_bus_id, "this generation of cards takes no copies from outside its own framework"));
-    auto device = open();
-    if (!device)
-        return tl::unexpected(device.error());
     const std::lock_guard guard(m_copier_mutex);
     if (m_no_copier)
         return tl::unexpected(*m_no_copier);
-    if (!m_copier) {
-        auto made = takes_submissions() ? Copier::start(*this, *device) : Copier::start_by_framework(*this, *device);
-        if (!made && adopted() && takes_submissions()) {
-            const Error refusal = made.error();
-            made = Copier::start_by_framework(*this, *device);
-            if (!made)
-                m_no_copier = refusal;
-        }
+    if (m_copier)
+        return m_copier.get();
+    const std::uint64_t life = m_life.load(std::memory_order_acquire);
+    auto device = open();
+    if (!device)
+        return tl::unexpected(device.error());
+    auto made = takes_submissions() ? Copier::start(*this, *device) : Copier::start_by_framework(*this, *device);
+    if (!made && adopted() && takes_submissions()) {
+        const Error refusal = made.error();
+        made = Copier::start_by_framework(*this, *device);
+        if (!made && life == m_life.load(std::memory_order_acquire))
+            m_no_copier = refusal;
         if (!made)
-            return tl::unexpected(m_no_copier ? *m_no_copier : made.error());
-        m_copier = std::move(*made);
-        wait_at_exit();
-        m_started.store(m_copier.get(), std::memory_order_release);
+            return tl::unexpected(refusal);
     }
+    if (!made)
+        return tl::unexpected(made.error());
+    if (life != m_life.load(std::memory_order_acquire)) {
+        const Error gone = closed_by_owner(*this);
+        (*made)->retire(gone);
+        m_retired.push_back(std::move(*made));
+        return tl::unexpected(gone);
+    }
+    m_copier = std::move(*made);
+    wait_at_exit();
+    m_started.store(m_copier.get(), std::memory_order_release);
     return m_copier.get();
 }
 

@@ -64,12 +64,20 @@ public:
     bool closing(int fd);
     void closed(int fd);
 
+    /// Grows each time that somebody closes the card: what was begun in an earlier life is of no use.
+    std::uint64_t life() const { return m_life.load(std::memory_order_acquire); }
+    /// Lets go of a card that only we hold any more, because its owner has closed it unseen; whether it was so.
+    bool let_go_if_left();
+
     /// Whether the driver exports this card's memory: asked once, with the first block.
     enum class Exports { unknown, yes, no };
     Exports exports() const { return m_exports.load(std::memory_order_acquire); }
     void set_exports(const Result<void> &probed);
     /// What the driver said, once exports() is no.
-    const std::string &why_no_exports() const { return m_why_no_exports; }
+    std::string why_no_exports() const {
+        const std::lock_guard guard(m_exports_mutex);
+        return m_why_no_exports;
+    }
 
     /// Whether its driver has refused to import another card's memory: the next time it would refuse too.
     bool refuses_imports() const { return m_refuses_imports.load(std::memory_order_relaxed); }
@@ -93,9 +101,12 @@ private:
 
     // The engine's self-test allocates, and the arena opens the card: taken in this order.
     std::mutex m_copier_mutex, m_open_mutex;
+    mutable std::mutex m_exports_mutex;
     std::atomic<bool> m_opened{false}, m_adopted{false}, m_framework_copies{false};
     std::atomic<std::uint64_t> m_resets{0}; // that a shared card had gone through before
-    int m_closing = -1;                     // a descriptor of theirs, on its way out
+    std::vector<int> m_closing;             // descriptors of theirs, on their way out
+    bool m_letting_go = false;
+    std::atomic<std::uint64_t> m_life{0};
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;
     std::atomic<bool> m_refuses_imports{false};

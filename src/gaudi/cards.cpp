@@ -160,10 +160,12 @@ Result<Card *> Cards::usual() {
     return tl::unexpected(last);
 }
 
-bool Cards::taken(std::uint64_t begin, std::uint64_t length) {
+bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) {
     const std::lock_guard guard(m_regions_mutex);
     return std::any_of(m_regions.begin(), m_regions.end(), [&](const Region *region) {
-        return begin < region->base() + region->size() && region->base() < begin + length;
+        // What was found there by asking is gone, if the same driver gives the address away again.
+        const bool gone = region->origin() == Region::Origin::asked && &region->card() == &by;
+        return !gone && begin < region->base() + region->size() && region->base() < begin + length;
     });
 }
 
@@ -193,7 +195,7 @@ void Cards::unmapping(Region &region) {
         for (MappingListener *listener : m_listeners)
             listener->unmapping(region); // somebody may have registered it, whoever found it
     }
-    m_addresses.remove(region.base());
+    m_addresses.remove(region.base(), &region);
 }
 
 void Cards::left(const Card &card) {

@@ -59,8 +59,8 @@ public:
     /// The card whose compute node `fd` is; null for anything else.
     Card *of_descriptor(int fd) const;
 
-    /// Whether anything of [begin, begin + length) belongs to a known mapping.
-    bool taken(std::uint64_t begin, std::uint64_t length);
+    /// Whether anything of [begin, begin + length), which the card has just mapped, belongs to a known mapping.
+    bool taken(const Card &by, std::uint64_t begin, std::uint64_t length);
     /// Listeners are not told of what was found by asking: it may change behind our back, and UCX is to ask again.
     void mapped(Region &region);
     void unmapping(Region &region);

@@ -140,7 +140,7 @@ inline void Copier::add(Batch &batch, Transfer &transfer, std::uint64_t piece) {
     const std::uint64_t destination = transfer.destination + transfer.emitted;
     auto *next = reinterpret_cast<packet::LinearDma *>(buffer(batch)) + batch.packets;
     if (batch.packets > 0 && next[-1].source + next[-1].size == source &&
-        next[-1].destination + next[-1].size == destination) {
+        next[-1].destination + next[-1].size == destination && !m_framework) { // to which they may be two mappings
         next[-1].size += static_cast<std::uint32_t>(piece); // the next stretch of the same copy, or of its neighbour
     } else if (piece > 0) {
         *next = {.size = static_cast<std::uint32_t>(piece), .source = source, .destination = destination};
@@ -233,9 +233,6 @@ Result<std::uint64_t> Copier::send_by_driver(Stream &stream, Batch &batch) {
     chunk.queue_index = stream.queue;
     chunk.cb_size = static_cast<std::uint32_t>(size + sizeof(packet::Message));
     chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
-    if (batch.flush && m_device.library().has_flush())
-        if (auto flushed = m_device.flush_pci_writes(); !flushed)
-            return tl::unexpected(flushed.error());
     return m_device.submit(std::span(&chunk, 1), m_flags);
 }
 
@@ -250,6 +247,14 @@ bool Copier::send(Lane &lane, Stream &stream) {
         stream.open = nullptr;
         complete(batch, 0);
         return true;
+    }
+    if (batch.flush && m_device.library().has_flush()) {
+        // Where a framework copies because the card takes no submissions, it takes none of these either.
+        if (auto flushed = m_device.flush_pci_writes(); !flushed && !m_framework) {
+            if (!will_pass(flushed.error().code))
+                refuse(flushed.error());
+            return false;
+        }
     }
     const auto sequence = m_framework ? send_by_framework(lane, batch) : send_by_driver(stream, batch);
     if (!sequence) {

@@ -38,6 +38,8 @@ public:
     static Result<std::unique_ptr<Copier>> start_by_framework(Card &card, const thunk::Device &device);
     /// The framework that has the card and copies for others; null for none.
     static const Framework *framework_of(const Card &card);
+    /// Whether there is one in the process that copies, whatever it has.
+    static bool framework_copies();
     ~Copier();
     Copier(const Copier &) = delete;
     Copier &operator=(const Copier &) = delete;
@@ -56,6 +58,8 @@ public:
     void unmap_ring();
     /// Until everything that was posted has ended, or `limit_ms` have passed.
     bool drain(unsigned limit_ms);
+
+    const Card &card() const { return m_card; }
 
     /// Why the card takes no more copies; empty while it does.
     std::string failure() const;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSilenceNs = 1'000'000'000; // a word that does not come: ask the driver once in a while
 constexpr unsigned kLooksPerClock = 256;            // the time is asked at every so many looks only
+constexpr std::uint64_t kBusyNs = 200'000'000;      // that a call of ours may take
 
 } // namespace
 
@@ -113,20 +114,29 @@ void Copier::lose(const Error &error) {
 
 void Copier::retire(const Error &why) {
     constexpr unsigned kLimitMs = 5000;
+    if (m_framework) {
+        // It is giving the card back: from inside that it must not be called, and who calls it now waits for it, with our
+        // mutex held. What is under way then fails at the next look.
+        m_framework->abandon();
+        std::unique_lock guard(m_mutex, std::try_to_lock);
+        for (const std::uint64_t limit = now_ns() + kBusyNs; !guard && now_ns() < limit; std::this_thread::yield())
+            guard = std::unique_lock(m_mutex, std::try_to_lock);
+        if (guard)
+            lose(why);
+        return;
+    }
     {
         const std::lock_guard guard(m_mutex);
         refuse(why);
     }
-    if (!m_framework) // which is giving the card back, and must not be called from inside that
-        drain(kLimitMs);
+    drain(kLimitMs);
     const std::lock_guard guard(m_mutex);
     lose(why);
-    if (m_framework)
-        m_framework->abandon();
-    m_framework.reset();
 }
 
 void Copier::unmap_ring() {
+    if (m_framework)
+        return; // which has none
     const std::lock_guard guard(m_mutex);
     thunk::release_or_report([this] { return m_ring_map.release(); });
 }

@@ -12,6 +12,11 @@
 
 namespace gaudi {
 
+bool Copier::framework_copies() {
+    const Framework *framework = Framework::loaded();
+    return framework && framework->copies();
+}
+
 const Framework *Copier::framework_of(const Card &card) {
     const Framework *framework = Framework::loaded();
     const bool has_it = framework && framework->copies() &&
@@ -34,25 +39,24 @@ Result<std::unique_ptr<Copier>> Copier::start_by_framework(Card &card, const thu
     return copier;
 }
 
+// Without the engine's mutex: the framework may be in a call of its own that waits for us, see retire().
 Result<void> Copier::map_by_framework(void *address, std::size_t length) {
-    const std::lock_guard guard(m_mutex);
     return m_framework->map_host(address, length);
 }
 
-Result<void> Copier::unmap_by_framework(void *address) {
-    const std::lock_guard guard(m_mutex);
-    return m_framework ? m_framework->unmap_host(address) : Result<void>();
-}
+Result<void> Copier::unmap_by_framework(void *address) { return m_framework->unmap_host(address); }
 
 /// The packets of a batch, one call for each.
 Result<std::uint64_t> Copier::send_by_framework(const Lane &lane, const Batch &batch) {
     const auto direction = static_cast<Direction>((&lane - m_lanes.data()) / 2);
     const auto *packets = reinterpret_cast<const packet::LinearDma *>(buffer(batch));
-    for (unsigned i = 0; i < batch.packets; ++i)
-        if (auto started = m_framework->copy(direction, packets[i].destination, packets[i].source, packets[i].size);
-            !started)
-            return tl::unexpected(started.error());
-    return m_framework->mark();
+    Result<void> started;
+    for (unsigned i = 0; i < batch.packets && started; ++i)
+        started = m_framework->copy(direction, packets[i].destination, packets[i].source, packets[i].size);
+    auto marked = started ? m_framework->mark() : tl::unexpected(started.error());
+    if (!marked)
+        m_framework->settle(); // what has started must not run on when its memory is let go of
+    return marked;
 }
 
 } // namespace gaudi

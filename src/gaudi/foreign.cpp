@@ -26,6 +26,11 @@ void say_ambiguous(const Card &one, const Card &other, std::uint64_t address) {
                          address, one.index(), one.bus_id(), other.index(), other.bus_id())});
 }
 
+/// A refusal that says nothing about the mapping.
+bool passes(int code) {
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN || code == EBUSY;
+}
+
 /// A framework knows its pools; what it mapped besides them is found as everybody else's.
 Range ask_framework(const Card &card, std::uint64_t address) {
     const Framework *framework = Framework::loaded();
@@ -39,6 +44,8 @@ Range ask_framework(const Card &card, std::uint64_t address) {
 }
 
 } // namespace
+
+Foreign::Life Foreign::life_of(Region *region) { return {region, region ? region->generation() : 0}; }
 
 Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
     Region *region = nullptr;
@@ -56,6 +63,18 @@ Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
         card.set_exports(region->probe_export());
     if (card.exports() == Card::Exports::no)
         region->forbid_export();
+    // One that was seen may have been found by asking at the same time.
+    const std::lock_guard beginning(m_beginning);
+    if (origin == Region::Origin::asked) {
+        if (Region *known = m_cards.find(range.base)) {
+            region->end();
+            const std::lock_guard guard(m_mutex);
+            m_idle.push_back(region);
+            return known;
+        }
+    } else {
+        replaced(card, range);
+    }
     {
         const std::lock_guard guard(m_mutex);
         m_live.push_back(region);
@@ -64,26 +83,47 @@ Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
     return region;
 }
 
-void Foreign::forget(Region &region) {
+/// Nothing, if that life of it is over: the object may be somebody else's by now.
+void Foreign::forget(const Life &life) {
     {
         const std::lock_guard guard(m_mutex);
-        if (std::erase(m_live, &region) == 0)
-            return; // another thread does it
+        if (life.region->generation() != life.generation || std::erase(m_live, life.region) == 0)
+            return;
     }
-    m_cards.unmapping(region);
-    region.end();
+    m_cards.unmapping(*life.region);
+    life.region->end();
     const std::lock_guard guard(m_mutex);
-    m_idle.push_back(&region);
+    m_idle.push_back(life.region);
+}
+
+template <class Choose>
+void Foreign::forget_those(Choose &&choose) {
+    std::vector<Life> chosen;
+    {
+        const std::lock_guard guard(m_mutex);
+        for (Region *region : m_live)
+            if (choose(*region))
+                chosen.push_back(life_of(region));
+    }
+    for (const Life &life : chosen)
+        forget(life);
+}
+
+void Foreign::replaced(const Card &card, Range range) {
+    forget_those([&](const Region &region) {
+        return &region.card() == &card && region.base() < range.base + range.length &&
+               range.base < region.base() + region.size();
+    });
 }
 
 void Foreign::mapped(Card &card, std::uint64_t base, std::uint64_t size) {
-    // Whatever was found there before is no more: the driver gives an address away once at a time.
-    while (Region *known = m_cards.find(base)) {
-        if (&known->card() != &card || known->origin() == Region::Origin::ours) {
-            say_ambiguous(known->card(), card, base);
-            return;
-        }
-        forget(*known);
+    replaced(card, {base, size}); // the driver gives an address away once at a time
+    Region *known = m_cards.find(base);
+    if (known && !still_there(*known))
+        known = m_cards.find(base);
+    if (known) {
+        say_ambiguous(known->card(), card, base);
+        return;
     }
     begin(card, {base, size}, Region::Origin::seen);
 }
@@ -93,11 +133,12 @@ bool Foreign::unmapping(Card &card, std::uint64_t base) {
         const std::lock_guard guard(m_mutex);
         m_leaving.push_back({&card, base, false});
     }
-    Region *region = m_cards.find(base);
-    if (!region || region->base() != base || &region->card() != &card || region->origin() == Region::Origin::ours)
+    const Life life = life_of(m_cards.find(base));
+    if (!life.region || life.region->base() != base || &life.region->card() != &card ||
+        life.region->origin() == Region::Origin::ours)
         return false;
-    const bool exported = region->was_exported();
-    forget(*region);
+    const bool exported = life.region->was_exported();
+    forget(life);
     return exported;
 }
 
@@ -135,8 +176,8 @@ bool Foreign::on_its_way_out(const Card &card, std::uint64_t base) {
     return true;
 }
 
-/// Tries the starts at and below the address, and for each the largest size first: a driver may remember the size of the
-/// last export, and must not be left with one that is too small.
+/// Tries the starts at and below the address with what it takes to reach it, and then how far the mapping goes. Exports that
+/// succeed only grow: a driver may remember the size of the last one, and must be left with all of it.
 Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t address) {
     const auto usage = device.dram_usage();
     const Arena::Usage ours = card.arena().usage();
@@ -144,26 +185,37 @@ Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t add
         return {};
     const std::uint64_t page = card.page_size(), first = card.window().base;
     const std::uint64_t most = (usage->ctx_dram_mem - ours.block_bytes + page - 1) / page; // pages that others have
+    const auto exports = [&](std::uint64_t start, std::uint64_t pages) {
+        return device.export_dmabuf(start, pages * page).has_value();
+    };
     std::uint64_t start = first + (address - first) / page * page;
     for (std::uint64_t below = 0; below < most; ++below, start -= page) {
-        Region *known = m_cards.find(start);
-        if (on_its_way_out(card, start) || (known && known->origin() != Region::Origin::asked))
+        const Life known = life_of(m_cards.find(start));
+        if (on_its_way_out(card, start) || (known.region && known.region->origin() != Region::Origin::asked))
             return {}; // what begins further down ends before this
-        for (std::uint64_t pages = most; pages > below; --pages)
-            if (device.export_dmabuf(start, pages * page)) {
-                if (known) // and has grown
-                    forget(*known);
-                return {start, pages * page};
+        if (known.region)
+            start = known.region->base();
+        std::uint64_t reaches = (address - start) / page + 1;
+        if (reaches <= most && exports(start, reaches)) {
+            for (std::uint64_t beyond = most; reaches < beyond;) {
+                const std::uint64_t middle = reaches + (beyond - reaches + 1) / 2;
+                if (exports(start, middle))
+                    reaches = middle;
+                else
+                    beyond = middle - 1;
             }
-        if (known)
-            return {};
-        if (start == first)
+            if (known.region) // and has grown
+                forget(known);
+            return {start, reaches * page};
+        }
+        if (known.region || start == first)
             break;
     }
     return {};
 }
 
 Region *Foreign::ask(std::uint64_t address) {
+    Framework::loaded(); // which may load it into sight, and must not be done under a lock
     const std::lock_guard guard(m_asking);
     if (Region *known = m_cards.find(address)) // meanwhile
         return known;
@@ -192,26 +244,31 @@ Region *Foreign::ask(std::uint64_t address) {
     return holder ? begin(*holder, found, origin) : nullptr;
 }
 
+Region *Foreign::ask_again(Region &region, std::uint64_t address) {
+    forget(life_of(&region));
+    return ask(address);
+}
+
 bool Foreign::still_there(Region &region) {
+    const Life life = life_of(&region);
     if (region.origin() != Region::Origin::asked)
         return true;
     const auto device = region.card().if_held();
-    if (device && device->export_dmabuf(region.base(), region.size()))
-        return true;
-    forget(region);
+    if (device) {
+        const auto exported = device->export_dmabuf(region.base(), region.export_size());
+        if (exported || passes(exported.error().code))
+            return true;
+    }
+    forget(life);
     return false;
 }
 
 void Foreign::leave(const Card &card) {
-    std::vector<Region *> gone;
     {
         const std::lock_guard guard(m_mutex);
-        std::copy_if(m_live.begin(), m_live.end(), std::back_inserter(gone),
-                     [&](const Region *region) { return &region->card() == &card; });
         std::erase_if(m_leaving, [&](const Leaving &leaving) { return leaving.card == &card; });
     }
-    for (Region *region : gone)
-        forget(*region);
+    forget_those([&](const Region &region) { return &region.card() == &card; });
 }
 
 } // namespace gaudi

@@ -34,11 +34,20 @@ public:
     Region *ask(std::uint64_t address);
     /// Whether what was found by asking is there still, as it was. If not, it is forgotten.
     bool still_there(Region &region);
+    /// One that was found by asking seems to be too short: it may have been replaced.
+    Region *ask_again(Region &region, std::uint64_t address);
+    /// The driver has just given this range of the card away: what others had there is gone.
+    void replaced(const Card &card, Range range);
 
     /// Forgets all that is on the card.
     void leave(const Card &card);
 
 private:
+    /// A region as it was when it was looked at. Objects are used again.
+    struct Life {
+        Region *region;
+        std::uint64_t generation;
+    };
     struct Leaving {
         const Card *card;
         std::uint64_t base;
@@ -47,13 +56,17 @@ private:
 
     Range search(Card &card, const thunk::Device &device, std::uint64_t address);
     Region *begin(Card &card, Range range, Region::Origin origin);
-    void forget(Region &region);
+    static Life life_of(Region *region);
+    void forget(const Life &life);
+    template <class Choose>
+    void forget_those(Choose &&choose);
     bool on_its_way_out(const Card &card, std::uint64_t base);
     std::vector<Leaving>::iterator find_leaving(const Card &card, std::uint64_t base);
 
     Cards &m_cards;
-    std::mutex m_asking; // one search at a time
-    std::mutex m_mutex;  // never held while others are told: they may be asking
+    std::mutex m_asking;    // one search at a time
+    std::mutex m_beginning; // one of two who found the same
+    std::mutex m_mutex;     // never held while others are told: they may be asking
     std::vector<Region *> m_live, m_idle;
     std::vector<Leaving> m_leaving;
 };

@@ -73,7 +73,7 @@ Result<std::unique_ptr<FrameworkStream>> FrameworkStream::create(const Framework
 }
 
 FrameworkStream::~FrameworkStream() {
-    if (m_abandoned)
+    if (m_abandoned.load(std::memory_order_acquire))
         return;
     // A stream at work would not be destroyed.
     if (m_used)
@@ -86,12 +86,24 @@ FrameworkStream::~FrameworkStream() {
     thunk::release_or_report([this] { return outcome(m_call.StreamDestroy(m_stream), "synStreamDestroy"); });
 }
 
+#define GAUDI_FRAMEWORK_UNLESS_ABANDONED(call)                                                                         \
+    if (m_abandoned.load(std::memory_order_acquire))                                                                   \
+        return tl::unexpected(thunk::make_error(ENODEV, call, {}, "SynapseAI has given the card back"));
+
+void FrameworkStream::settle() {
+    if (m_used && !m_abandoned.load(std::memory_order_acquire))
+        (void)m_call.StreamSynchronize(m_stream);
+}
+
 Result<void> FrameworkStream::map_host(void *address, std::size_t length) {
+    GAUDI_FRAMEWORK_UNLESS_ABANDONED("synHostMap")
     return outcome(m_call.HostMap(m_device, length, address), "synHostMap",
                    fmt::format("{}, {} bytes", address, length));
 }
 
 Result<void> FrameworkStream::unmap_host(void *address) {
+    if (m_abandoned.load(std::memory_order_acquire))
+        return {}; // it went with the card
     return outcome(m_call.HostUnmap(m_device, address), "synHostUnmap", fmt::format("{}", address));
 }
 
@@ -99,6 +111,7 @@ Result<void> FrameworkStream::copy(Direction direction, std::uint64_t destinatio
                                    std::uint64_t length) {
     if (length == 0)
         return {};
+    GAUDI_FRAMEWORK_UNLESS_ABANDONED("synMemCopyAsync")
     m_used = true;
     const vendor::Status status =
         m_call.MemCopyAsync(m_stream, source, length, destination, kDirection[static_cast<unsigned>(direction)]);
@@ -108,6 +121,7 @@ Result<void> FrameworkStream::copy(Direction direction, std::uint64_t destinatio
 }
 
 Result<std::uint64_t> FrameworkStream::mark() {
+    GAUDI_FRAMEWORK_UNLESS_ABANDONED("synEventRecord")
     if (m_free.empty()) {
         vendor::EventHandle event = nullptr;
         if (const vendor::Status status = m_call.EventCreate(&event, m_device, 0); status != vendor::synSuccess)
@@ -124,6 +138,7 @@ Result<std::uint64_t> FrameworkStream::mark() {
 }
 
 Result<bool> FrameworkStream::ended(std::uint64_t number) {
+    GAUDI_FRAMEWORK_UNLESS_ABANDONED("synEventQuery")
     if (number > m_last)
         return tl::unexpected(
             thunk::make_error(EINVAL, "synEventQuery", std::to_string(number), "this mark was never made"));

@@ -5,6 +5,7 @@
 #include "copier.h"
 #include "framework.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,13 +22,15 @@ public:
                                                            std::uint32_t device = Framework::kDevice);
     /// Waits for what is under way.
     ~FrameworkStream();
-    /// Makes no more calls: SynapseAI is giving the card back, and all that is on it.
-    void abandon() { m_abandoned = true; }
+    /// From any thread: no more calls are made, they only fail. SynapseAI is giving the card back, and all that is on it.
+    void abandon() { m_abandoned.store(true, std::memory_order_release); }
+    /// Waits for everything that was started.
+    void settle();
     FrameworkStream(const FrameworkStream &) = delete;
     FrameworkStream &operator=(const FrameworkStream &) = delete;
 
     /// Host memory must be mapped before it is copied from or to, and until that has ended. SynapseAI has one list for
-    /// the process: memory that its user has mapped is mapped for us too, and must not be mapped again.
+    /// the process: memory that its user has mapped is mapped for us too, and must not be mapped again. From any thread.
     Result<void> map_host(void *address, std::size_t length);
     Result<void> unmap_host(void *address);
 
@@ -52,7 +55,7 @@ private:
     std::uint32_t m_device;
     vendor::StreamHandle m_stream;
     bool m_used = false;
-    bool m_abandoned = false;
+    std::atomic<bool> m_abandoned{false};
     std::uint64_t m_last = 0;
     std::deque<Mark> m_marks;                // under way, the oldest first
     std::vector<vendor::EventHandle> m_free; // events may be recorded again and again

@@ -10,7 +10,8 @@ constexpr unsigned kDrainMs = 10'000;
 
 /// Refusals that may be over at the next copy. The others are about the memory itself.
 bool may_pass(int code) {
-    return code == ENOMEM || code == EAGAIN || code == EBUSY || code == EINTR || code == EMFILE || code == ENFILE;
+    return code == ENOMEM || code == EAGAIN || code == EBUSY || code == EINTR || code == EMFILE || code == ENFILE ||
+           code == ENODEV || code == EBADF; // a card that was closed and may be opened again
 }
 
 } // namespace
@@ -44,18 +45,35 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
 
 HostRange::~HostRange() {
+    if (!m_was_mapped.load(std::memory_order_acquire))
+        return;
     if (m_copies.load(std::memory_order_acquire) != 0) {
-        for (const Mapped &mapped : m_mappings)
-            if (Copier *copier = mapped.card->copier_if_started())
+        std::vector<Card *> cards;
+        {
+            const std::lock_guard guard(m_mutex);
+            for (const Mapped &mapped : m_mappings)
+                cards.push_back(mapped.card);
+        }
+        for (Card *card : cards)
+            if (Copier *copier = card->copier_if_started())
                 copier->drain(kDrainMs);
-        if (m_copies.load(std::memory_order_acquire) != 0)
+        if (m_copies.load(std::memory_order_acquire) != 0) {
+            const std::lock_guard guard(m_mutex);
             for (Mapped &mapped : m_mappings) {
                 thunk::report(thunk::make_error(ETIMEDOUT, "unmap", mapped.card->bus_id(),
                                                 "a copy does not end, so its host memory stays pinned"));
                 mapped.mapping.detach();
             }
+        }
     }
     Pinned::get().remove(*this);
+}
+
+void HostRange::end_mappings(std::vector<HostMapping> &later) {
+    for (Mapped &mapped : m_mappings)
+        if (mapped.mapping.by_framework())
+            later.push_back(std::move(mapped.mapping));
+    m_mappings.clear();
 }
 
 int HostRange::unmap_from(const Card &card) {
@@ -73,9 +91,9 @@ Result<HostMapping> HostRange::map(Card &card) const {
             return tl::unexpected(thunk::make_error(ENOTSUP, "map", card.bus_id(), "its framework imports no dma-buf"));
         return copier->map_by_framework(address, m_length).map([&] { return HostMapping(*copier, address); });
     }
-    const auto device = card.open();
+    const auto device = card.if_held();
     if (!device)
-        return tl::unexpected(device.error());
+        return tl::unexpected(thunk::make_error(ENODEV, "map", card.bus_id(), "the card is closed"));
     // An import begins where the dma-buf does.
     auto mapping = is_dmabuf() ? thunk::map_dmabuf(*device, m_dmabuf.get(), m_offset + m_length)
                                : thunk::map_host(*device, address, m_length);
@@ -88,16 +106,16 @@ Result<HostMapping> HostRange::map(Card &card) const {
 Result<HostMapping> HostRange::map_with_room(Card &card) const {
     if (!m_may_leave)
         return map(card);
-    if (!Pinned::get().make_room(m_length))
+    if (!Pinned::get().make_room(*this, m_length))
         return tl::unexpected(thunk::make_error(ENOMEM, "map", "", "too much host memory is pinned already"));
     auto mapping = map(card);
-    while (!mapping && mapping.error().code == ENOMEM && Pinned::get().let_one_go())
+    while (!mapping && mapping.error().code == ENOMEM && Pinned::get().let_one_go(*this))
         mapping = map(card);
     return mapping;
 }
 
 /// False when a copy uses it, or a thread is mapping it.
-bool HostRange::unmap_if_idle() {
+bool HostRange::unmap_if_idle(std::vector<HostMapping> &later) {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
     if (!guard || m_copies.load(std::memory_order_seq_cst) != 0)
         return false;
@@ -111,7 +129,7 @@ bool HostRange::unmap_if_idle() {
             m_starts[i].store(starts[i], std::memory_order_seq_cst);
         return false;
     }
-    m_mappings.clear();
+    end_mappings(later);
     return true;
 }
 
@@ -122,14 +140,20 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
         const std::lock_guard guard(m_mutex);
         known = start.load(std::memory_order_acquire);
         if (known == 0) {
+            const std::uint64_t life = card.life();
             auto mapping = map_with_room(card);
             if (!mapping && may_pass(mapping.error().code))
                 return {};
             known = kRefused;
             if (mapping) {
+                m_was_mapped.store(true, std::memory_order_release);
                 known = mapping->start() + m_offset;
                 m_mappings.push_back({&card, std::move(*mapping)});
-                Pinned::get().add(*this, m_length);
+                if (!Pinned::get().add(*this, m_length, card, life)) { // closed while it was mapped
+                    m_mappings.back().mapping.detach();
+                    m_mappings.pop_back();
+                    return {};
+                }
             }
             start.store(known, std::memory_order_release);
         }

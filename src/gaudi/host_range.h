@@ -30,6 +30,7 @@ public:
     ~HostMapping() { end(); }
 
     std::uint64_t start() const { return m_start; }
+    bool by_framework() const { return m_copier != nullptr; }
     /// Leaves it mapped.
     void detach();
 
@@ -82,10 +83,11 @@ public:
     // ---- for Pinned
     bool leaves() const { return m_may_leave; }
     std::uint64_t last_use() const { return m_last_use.load(std::memory_order_relaxed); }
-    bool unmap_if_idle();
+    /// Those that a framework made are handed out, to be ended when no lock is held.
+    bool unmap_if_idle(std::vector<HostMapping> &later);
     /// How many mappings ended, none or one; -1 while a thread is mapping it.
     int unmap_from(const Card &card);
-    void end_mappings() { m_mappings.clear(); }
+    void end_mappings(std::vector<HostMapping> &later);
 
     /// Whether the processor cannot touch it, so that there is no other way than on().
     bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }
@@ -106,6 +108,7 @@ private:
     std::atomic<std::uint32_t> m_small_copies{0};
     std::atomic<std::uint64_t> m_last_use{0};
     bool m_may_leave = false;
+    std::atomic<bool> m_was_mapped{false};
     std::mutex m_mutex;
     struct Mapped {
         Card *card;

@@ -59,7 +59,20 @@ inline bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &pl
         size = region->size();
         offset = address - region->base();
     }
-    if (offset >= size || length > size - offset) [[unlikely]] {
+    if (offset >= size || length > size - offset) [[unlikely]]
+        return locate_beyond(address, length, place);
+    place.card = &region->card();
+    place.flush = region->was_exported();
+    return true;
+}
+
+/// A mapping of others may have been replaced by a longer one behind our back.
+bool Mover::locate_beyond(std::uint64_t address, std::uint64_t length, Place &place) {
+    m_last_region = nullptr;
+    Region *region = m_cards.find(address);
+    if (region && region->origin() == Region::Origin::asked)
+        region = m_cards.foreign().ask_again(*region, address);
+    if (!region || !region->contains(address, length)) {
         m_problem = fmt::format("{:#x}..{:#x} reaches beyond the mapping of Gaudi memory that it begins in", address,
                                 address + length);
         return false;
@@ -102,7 +115,8 @@ Mover::Posted Mover::post(const Operation &operation) {
     if (operation.length == 0)
         return Posted::done;
     const bool two_cards = ends.destination.card && ends.destination.card != card;
-    if (!card->can_copy() || (two_cards && !ends.destination.card->can_copy()))
+    const auto no_way = [](Card &at) { return !at.can_copy() && !at.find_copy_path(); };
+    if (no_way(*card) || (two_cards && no_way(*ends.destination.card)))
         return Posted::unsupported;
     Copier *copier = copier_of(*card);
     if (!copier || (two_cards && !copier_of(*ends.destination.card)))
@@ -312,9 +326,11 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
     if (state.error != 0) {
         m_problem = "the copy failed: the memory to stage it in cannot be mapped";
         for (const Place *place : {&ends.destination, &ends.source})
-            if (place->card && place->card->copier_if_started()->failed())
-                m_problem = fmt::format("the copy failed on card {}: {}", place->card->bus_id(),
-                                        place->card->copier_if_started()->failure());
+            if (place->card)
+                for (const Copier *used : m_copiers) // also one that its card has no more
+                    if (&used->card() == place->card && used->failed())
+                        m_problem =
+                            fmt::format("the copy failed on card {}: {}", place->card->bus_id(), used->failure());
     }
     return state.error;
 }

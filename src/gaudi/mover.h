@@ -73,6 +73,7 @@ private:
     };
 
     [[gnu::always_inline]] bool locate(std::uint64_t address, std::uint64_t length, Place &place);
+    bool locate_beyond(std::uint64_t address, std::uint64_t length, Place &place);
     Posted post_between_cards(const Operation &operation, const Ends &ends, Copier &copier);
     Posted post_on_one_card(const Operation &operation, const Ends &ends, Copier &copier);
     Posted post_cached(const Operation &operation, const Ends &ends, Copier &copier);

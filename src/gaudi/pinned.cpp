@@ -5,6 +5,7 @@
 #include "settings.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -17,38 +18,40 @@ Pinned &Pinned::get() {
     return *only;
 }
 
-bool Pinned::make_room(std::uint64_t length) {
+bool Pinned::make_room(const HostRange &whom, std::uint64_t length) {
     const std::uint64_t most = settings().max_pinned.load(std::memory_order_relaxed);
     const std::size_t most_mappings = settings().max_pinned_mappings.load(std::memory_order_relaxed);
     if (length > most)
         return false;
+    std::vector<HostMapping> later; // after the mutex
     const std::lock_guard guard(m_mutex);
     while (m_length > most - length || m_mappings >= most_mappings)
-        if (!let_one_go_locked())
+        if (!let_one_go(whom, later))
             return false;
     return true;
 }
 
-bool Pinned::let_one_go() {
+bool Pinned::let_one_go(const HostRange &whom) {
+    std::vector<HostMapping> later;
     const std::lock_guard guard(m_mutex);
-    return let_one_go_locked();
+    return let_one_go(whom, later);
 }
 
-bool Pinned::let_one_go_locked() {
+bool Pinned::let_one_go(const HostRange &whom, std::vector<HostMapping> &later) {
     // Mostly the first one leaves: a heap is enough of an order.
     std::vector<Entry *> by_use;
     by_use.reserve(m_entries.size());
     for (Entry &entry : m_entries)
-        if (entry.range->leaves())
+        if (entry.range->leaves() && entry.range != &whom)
             by_use.push_back(&entry);
-    const auto later = [](const Entry *a, const Entry *b) {
+    const auto younger = [](const Entry *a, const Entry *b) {
         return std::pair(a->range->last_use(), a) > std::pair(b->range->last_use(), b);
     };
-    std::make_heap(by_use.begin(), by_use.end(), later);
+    std::make_heap(by_use.begin(), by_use.end(), younger);
     for (; !by_use.empty(); by_use.pop_back()) {
-        std::pop_heap(by_use.begin(), by_use.end(), later);
+        std::pop_heap(by_use.begin(), by_use.end(), younger);
         const Entry *entry = by_use.back();
-        if (!entry->range->unmap_if_idle())
+        if (!entry->range->unmap_if_idle(later))
             continue;
         m_length -= entry->length;
         m_mappings -= entry->mappings;
@@ -58,8 +61,10 @@ bool Pinned::let_one_go_locked() {
     return false;
 }
 
-void Pinned::add(HostRange &range, std::uint64_t length) {
+bool Pinned::add(HostRange &range, std::uint64_t length, const Card &card, std::uint64_t life) {
     const std::lock_guard guard(m_mutex);
+    if (card.life() != life)
+        return false;
     s_clock.fetch_add(1, std::memory_order_relaxed);
     if (range.leaves()) {
         m_length += length;
@@ -73,12 +78,15 @@ void Pinned::add(HostRange &range, std::uint64_t length) {
         known->length += length;
         ++known->mappings;
     }
+    return true;
 }
 
 void Pinned::leave(const Card &card) {
-    // Who maps a range has its mutex and waits for ours, so theirs is only tried.
+    // Who maps a range has its mutex and waits for ours, or for a framework that waits for us: theirs is only tried, and not
+    // for ever. What is mapped after that belongs to a life that is over.
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
     bool all = false;
-    while (!all) {
+    while (!all && std::chrono::steady_clock::now() < limit) {
         all = true;
         {
             const std::lock_guard guard(m_mutex);
@@ -103,8 +111,9 @@ void Pinned::leave(const Card &card) {
 }
 
 void Pinned::remove(HostRange &range) {
+    std::vector<HostMapping> later; // after the mutex
     const std::lock_guard guard(m_mutex);
-    range.end_mappings();
+    range.end_mappings(later);
     const auto known =
         std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
     if (known == m_entries.end())

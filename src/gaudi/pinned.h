@@ -13,17 +13,19 @@
 namespace gaudi {
 
 class Card;
+class HostMapping;
 class HostRange;
 
 class Pinned {
 public:
     static Pinned &get();
 
-    /// Room for one more mapping of `length` bytes; false when those that could leave are in use.
-    bool make_room(std::uint64_t length);
+    /// Room for one more mapping, of `length` bytes and for `whom`; false when those that could leave are in use.
+    bool make_room(const HostRange &whom, std::uint64_t length);
     /// Unmaps the range that was not used for the longest time; false when there is none.
-    bool let_one_go();
-    void add(HostRange &range, std::uint64_t length);
+    bool let_one_go(const HostRange &whom);
+    /// False when that life of the card is over, and its mappings with it.
+    bool add(HostRange &range, std::uint64_t length, const Card &card, std::uint64_t life);
     /// A range that ends: its mappings end here, so that a card that is closed meanwhile is not asked for them.
     void remove(HostRange &range);
     /// Ends every mapping on the card, which is about to be closed and takes no more copies.
@@ -39,7 +41,7 @@ private:
         std::size_t mappings;
     };
     Pinned() = default;
-    bool let_one_go_locked();
+    bool let_one_go(const HostRange &whom, std::vector<HostMapping> &later); // the mutex is held
 
     static std::atomic<std::uint64_t> s_clock;
 

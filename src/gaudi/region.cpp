@@ -12,7 +12,7 @@ namespace {
 
 /// Refusals for want of something that others may give back.
 bool may_pass(int code) {
-    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN;
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN || code == EBUSY;
 }
 
 } // namespace
@@ -32,9 +32,9 @@ Range Region::allocation(std::uint64_t address) const {
 Result<thunk::Fd> Region::new_export() {
     if (!alive())
         return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the block is gone"));
-    auto device = card().open();
+    const auto device = card().if_held();
     if (!device)
-        return tl::unexpected(device.error());
+        return tl::unexpected(thunk::make_error(ENODEV, "export", "", "the card is closed"));
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
     auto exported = device->export_dmabuf(base(), export_size());
     if (!exported && !may_pass(exported.error().code))

@@ -38,7 +38,8 @@ Card *Bookkeeping::card_of(int fd) {
     }
     Card *card = m_cards.of_descriptor(fd);
     const std::lock_guard guard(m_mutex);
-    m_files[fd] = {status.st_dev, status.st_ino, status.st_rdev, card};
+    if (card)
+        m_files[fd] = {status.st_dev, status.st_ino, status.st_rdev, card};
     return card;
 }
 
@@ -55,20 +56,28 @@ int Bookkeeping::lend(Card *card, int opened) {
 
 int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
     int fd = m_real.open(name, bus_id);
-    if (fd < 0 && bus_id)
-        aside([&] { fd = lend(m_cards.by_bus_id(bus_id), fd); });
-    return fd;
+    bool again = false;
+    if (fd == -EBUSY && bus_id)
+        aside([&] {
+            Card *card = m_cards.by_bus_id(bus_id);
+            fd = lend(card, fd);
+            again = fd < 0 && card && card->let_go_if_left();
+        });
+    return again ? m_real.open(name, bus_id) : fd;
 }
 
 int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
     int fd = m_real.open_by_module_id(module_id);
-    if (fd < 0)
+    bool again = false;
+    if (fd == -EBUSY)
         aside([&] {
             for (const auto &card : m_cards.all())
-                if (card->module_id() == module_id)
+                if (card->module_id() == module_id) {
                     fd = lend(card.get(), fd);
+                    again = fd < 0 && card->let_go_if_left();
+                }
         });
-    return fd;
+    return again ? m_real.open_by_module_id(module_id) : fd;
 }
 
 void Bookkeeping::forget(const Card *card) {
@@ -82,8 +91,11 @@ int Bookkeeping::close(int fd) noexcept {
     Card *card = nullptr;
     aside([&] {
         card = card_of(fd);
-        if (card && card->closing(fd))
-            forget(card);
+        {
+            const std::lock_guard alone(m_retrying); // nothing that lingered may be unmapped in the card's next life
+            if (card && card->closing(fd))
+                forget(card);
+        }
         const std::lock_guard guard(m_mutex);
         m_files.erase(fd);
     });
@@ -186,13 +198,15 @@ bool Bookkeeping::freed_later(const Card *card, std::uint64_t handle, bool seen)
 
 int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
     const Card *card = nullptr;
+    std::uint64_t size = 0;
     bool later = false;
     aside([&] {
         retry();
         card = card_of(fd);
         {
             const std::lock_guard guard(m_mutex);
-            m_sizes.erase({card, handle});
+            if (const auto known = m_sizes.extract(Key(card, handle)))
+                size = known.mapped();
         }
         later = freed_later(card, handle, true);
     });
@@ -200,7 +214,15 @@ int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
         return 0;
     int freed = m_real.device_memory_free(fd, handle);
     if (freed != 0)
-        aside([&] { freed = freed_later(card, handle, false) ? 0 : freed; });
+        aside([&] {
+            // Of a handle that we have seen the refusal is the program's own business.
+            if (size == 0 && freed_later(card, handle, false)) {
+                freed = 0;
+            } else if (size != 0) {
+                const std::lock_guard guard(m_mutex);
+                m_sizes[{card, handle}] = size;
+            }
+        });
     return freed;
 }
 

@@ -85,13 +85,19 @@ const std::array kHooks = {
 std::array<ucx::ucm_reloc_patch, kHooks.size()> s_patches;
 
 /// Whether a libhl-thunk is loaded that is not the one we call: its callers would be sent to ours.
-bool another_library(const std::string &ours) {
-    const auto differs = [](dl_phdr_info *info, std::size_t, void *data) {
+bool another_library(const thunk::Library &ours) {
+    Dl_info own{};
+    if (dladdr(pointer(ours.call().open), &own) == 0)
+        return true;
+    const auto differs = [](dl_phdr_info *info, std::size_t, void *base) {
         const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
-        const std::string_view name = path.substr(path.rfind('/') + 1);
-        return name.starts_with("libhl-thunk.so") && path != *static_cast<const std::string *>(data) ? 1 : 0;
+        // By where it is loaded: it may have been named in more than one way.
+        return path.substr(path.rfind('/') + 1).starts_with("libhl-thunk.so") &&
+                       reinterpret_cast<void *>(info->dlpi_addr) != base
+                   ? 1
+                   : 0;
     };
-    return dl_iterate_phdr(differs, const_cast<std::string *>(&ours)) != 0;
+    return dl_iterate_phdr(differs, own.dli_fbase) != 0;
 }
 
 ucx::Result<void> find_real(const thunk::Library &library) {
@@ -104,7 +110,7 @@ ucx::Result<void> find_real(const thunk::Library &library) {
     s_real.memory_unmap = library.call().memory_unmap;
     if (!s_real.open_by_module_id)
         return tl::unexpected(library.lacks("hlthunk_open_by_module_id"));
-    if (another_library(library.path()))
+    if (another_library(library))
         return tl::unexpected(thunk::make_error(EEXIST, "hook", {},
                                                 fmt::format("another libhl-thunk than {} is loaded", library.path())));
     return {};

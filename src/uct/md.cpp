@@ -134,6 +134,8 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
     handle->address = *allocated;
     handle->length = *length;
     handle->region = m_cards.find(*allocated);
+    if (!handle->region)
+        return refuse(ENODEV, "mem_alloc", "the card was closed by the program that had opened it");
     handle->generation = handle->region->generation();
     if (fixed && request.fixed == 0 && (!m_dmabuf || handle->region->export_descriptor() < 0)) {
         (*card)->arena().free(*allocated);
@@ -207,6 +209,8 @@ ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_a
     Region *region = m_cards.look_up(number(address));
     if (region && !m_cards.foreign().still_there(*region))
         region = m_cards.look_up(number(address));
+    if (region && region->origin() == Region::Origin::asked && !region->contains(number(address), length))
+        region = m_cards.foreign().ask_again(*region, number(address));
     if (!region)
         return UCS_ERR_INVALID_ADDR; // host memory: asked all the time, and no error
     const std::uint64_t mask = attr->field_mask;

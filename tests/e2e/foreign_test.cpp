@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 
 using namespace e2e;
 
@@ -184,13 +185,16 @@ TEST_P(ForeignMemory, at_a_reused_address_never_goes_by_an_old_registration) {
     run_pair(
         [&](Side &side, bool first) {
             Both both(side, first, program);
+            std::set<std::uint64_t> addresses;
             for (unsigned life = 0; life < 8; ++life) {
                 const Program::Memory memory = program->allocate(kSize + kOffset);
+                addresses.insert(memory.address);
                 both.transfer(memory, life);
                 have_ucx_let_go(side);
                 expect(program->free(memory) || !GetParam().seen(), "the program cannot free its memory");
                 have_ucx_let_go(side);
             }
+            expect(addresses.size() <= 4 || !GetParam().seen(), "no address was used again");
         },
         options);
 }

@@ -60,11 +60,11 @@ TEST(AddressMap, what_was_removed_is_not_found_and_the_others_still_are) {
     for (std::uint64_t i = 0; i < 5; ++i)
         map.insert(kBase + i * kStride, kLength, &regions[i]);
     for (const std::uint64_t gone : {2, 0, 4}) {
-        map.remove(kBase + gone * kStride);
+        map.remove(kBase + gone * kStride, &regions[gone]);
         EXPECT_EQ(map.find(kBase + gone * kStride), nullptr);
     }
-    map.remove(kBase + 2 * kStride); // no longer there
-    map.remove(kBase + 1);           // never there
+    map.remove(kBase + 2 * kStride, &regions[2]); // no longer there
+    map.remove(kBase + 1, &regions[1]);           // never there
     EXPECT_EQ(map.size(), 2u);
     EXPECT_EQ(map.find(kBase + 1 * kStride), &regions[1]);
     EXPECT_EQ(map.find(kBase + 3 * kStride), &regions[3]);
@@ -78,7 +78,7 @@ TEST(AddressMap, nothing_is_left_of_the_last_one) {
     for (unsigned i = 0; i < 2; ++i) {
         map.insert(kBase, kLength, &region);
         EXPECT_EQ(map.find(kBase), &region);
-        map.remove(kBase);
+        map.remove(kBase, &region);
         EXPECT_EQ(map.find(kBase), nullptr);
         EXPECT_EQ(map.size(), 0u);
     }
@@ -103,7 +103,7 @@ TEST(AddressMap, ten_thousand_addresses_between_ten_thousand_mappings_are_not_fo
         ASSERT_EQ(map.find(begin + random.below(kLength)), &regions[i]) << i;
     }
     for (std::uint64_t i = 0; i < kCount; i += 2)
-        map.remove(kBase + i * kStride);
+        map.remove(kBase + i * kStride, &regions[i]);
     for (std::uint64_t i = 0; i < kCount; ++i)
         ASSERT_EQ(map.find(kBase + i * kStride), i % 2 == 0 ? nullptr : &regions[i]) << i;
 }
@@ -141,7 +141,7 @@ TEST(AddressMap, readers_are_right_while_a_writer_inserts_and_removes) {
         if (i % 10 == 0)
             continue;
         if (there[i])
-            map.remove(begin(i));
+            map.remove(begin(i), &regions[i]);
         else
             map.insert(begin(i), kLength, &regions[i]);
         there[i] = !there[i];

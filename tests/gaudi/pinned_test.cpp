@@ -81,7 +81,10 @@ TEST_F(PinnedTest, what_is_longer_than_the_limit_is_staged) {
     auto ranges = registered(1);
     const Bytes sent = pattern(kLength, 5);
     m_host.write(0, sent);
+    value(card().copier());
+    const std::uint64_t before = maps();
     copy_down(mover, ranges[0]);
+    EXPECT_EQ(maps(), before + 1) << "the ring, and not the range";
     EXPECT_TRUE(Window(*cards().find(m_device)).read(m_device, kLength) == sent);
     EXPECT_EQ(m_tally.failed, 0u);
 }
@@ -152,6 +155,12 @@ TEST_F(PinnedTest, threads_that_drive_each_other_out_lose_nothing) {
     std::vector<std::uint64_t> places;
     for (unsigned i = 0; i < kThreads; ++i)
         places.push_back(value(card().arena().allocate({.length = kLength})));
+    std::vector<Bytes> sent;
+    for (unsigned i = 0; i < 2 * kThreads; ++i) {
+        sent.push_back(pattern(kLength, 100 + i));
+        m_host.write(i * kLength, sent.back());
+    }
+    const Window window(*cards().find(places[0]));
     std::atomic<unsigned> failed{0};
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < kThreads; ++i)
@@ -160,10 +169,11 @@ TEST_F(PinnedTest, threads_that_drive_each_other_out_lose_nothing) {
             Tally tally;
             for (unsigned time = 0; time < kTimes; ++time) {
                 // Each has one range of its own and shares the others.
-                HostRange &range = ranges[time % 2 == 0 ? i : kThreads + time / 2 % kThreads];
+                const std::size_t which = time % 2 == 0 ? i : kThreads + time / 2 % kThreads;
+                HostRange &range = ranges[which];
                 if (mover.post({places[i], range.address(), kLength, &range, Tally::count, &tally}) !=
                         Mover::Posted::started ||
-                    !finish(mover))
+                    !finish(mover) || window.read(places[i], kLength) != sent[which])
                     ++failed;
             }
             failed += tally.failed;

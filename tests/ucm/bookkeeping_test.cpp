@@ -270,7 +270,7 @@ TEST_F(BookkeepingTest, threads_that_map_and_unmap_at_full_speed_are_followed_ex
     std::thread asking([&] {
         const std::uint64_t base = card().info().dram_base_address;
         for (unsigned i = 0; !over; ++i)
-            if (Region *region = cards().find(base + i % 16 * kPage))
+            if (Region *region = cards().look_up(base + i % 16 * kPage))
                 (void)region->allocation(base);
     });
     std::vector<std::thread> threads;

@@ -67,6 +67,7 @@ struct State {
     std::map<std::uint64_t, std::uint64_t> device; // address to size
     std::map<std::uint64_t, Host> host;
     std::set<Stream *> streams;
+    std::set<Event *> events;
 };
 
 State &state() {
@@ -185,6 +186,9 @@ STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
     for (const auto &[address, host] : own.host)
         hlthunk_memory_unmap(own.fd, host.mapped);
     own.host.clear();
+    for (Event *event : own.events)
+        delete event;
+    own.events.clear();
     own.device.clear();
     if (own.window >= 0)
         close(std::exchange(own.window, -1));
@@ -379,7 +383,7 @@ STANDIN_EXPORT Status synMemCopyAsync(StreamHandle handle, std::uint64_t source,
 
 STANDIN_EXPORT Status synEventCreate(EventHandle *event, DeviceId, std::uint32_t) {
     STANDIN_BEGIN_WITH_CARD(synEventCreate)
-    *event = new Event;
+    *event = *own.events.insert(new Event).first;
     return synSuccess;
 }
 
@@ -396,6 +400,7 @@ STANDIN_EXPORT Status synEventQuery(EventHandle event) {
 
 STANDIN_EXPORT Status synEventDestroy(EventHandle event) {
     STANDIN_BEGIN_WITH_CARD(synEventDestroy)
-    delete static_cast<Event *>(event);
+    if (own.events.erase(static_cast<Event *>(event)) != 0)
+        delete static_cast<Event *>(event);
     return synSuccess;
 }
