@@ -11,6 +11,8 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -76,17 +78,17 @@ bool can_pin(uint64_t address, uint64_t size) {
     bool whole_line = true;
     while (at < end && std::fgets(line, sizeof line, maps.get())) {
         const bool starts_here = whole_line;
-        whole_line = false;
-        for (const char *c = line; *c; ++c)
-            whole_line = *c == '\n';
-        uint64_t begin = 0, stop = 0;
+        whole_line = std::strchr(line, '\n') != nullptr;
+        // Most lines are about other memory, and this is asked at each mapping.
+        char *rest = nullptr;
+        const uint64_t begin = std::strtoull(line, &rest, 16);
+        const uint64_t stop = *rest == '-' ? std::strtoull(rest + 1, &rest, 16) : 0;
+        if (!starts_here || stop <= at)
+            continue;
         char rights[5] = "";
         unsigned major = 0, minor = 0;
         uint64_t inode = 0;
-        if (!starts_here || std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64, &begin, &stop, rights,
-                                        &major, &minor, &inode) != 6)
-            continue;
-        if (stop <= at)
+        if (std::sscanf(rest, " %4s %*x %x:%x %" SCNu64, rights, &major, &minor, &inode) != 4)
             continue;
         if (begin > at || rights[0] != 'r' || rights[1] != 'w')
             return false;

@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 
 namespace gaudi::ucm {
 namespace {
+
+constexpr unsigned kTries = 1000;
 
 /// What we do around a call must show neither in errno nor as an exception: its caller is a C program. Without memory to
 /// remember with we know less, and the call is made all the same.
@@ -160,6 +163,11 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
     int unmapped = m_real.memory_unmap(fd, address);
     if (!card)
         return unmapped;
+    // A search of ours may have it exported for the moment.
+    for (unsigned tries = 0; unmapped != 0 && mapped.handle != 0 && !exported && tries < kTries; ++tries) {
+        std::this_thread::yield();
+        unmapped = m_real.memory_unmap(fd, address);
+    }
     aside([&] {
         if (unmapped != 0 && exported) {
             // UCX has taken the registration out of use, but gives it back to the NIC only at its next registration. Until

@@ -192,7 +192,7 @@ TEST_F(ForeignTest, threads_that_map_ask_and_unmap_see_their_own_memory) {
                 if (!region || region->base() != memory.address)
                     ++wrong;
                 foreign().unmapping(card(), memory.address);
-                // Another thread's search may hold it for a moment.
+                // Another thread's search may hold it for a moment; the bookkeeping of the hooks tries again as well.
                 until([&] { return other.unmap(memory); });
                 foreign().unmapped(card(), memory.address);
                 Other::call().device_memory_free(other.fd(), memory.handle);
