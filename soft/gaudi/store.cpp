@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <utility>
@@ -54,10 +55,12 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
 }
 
 std::optional<FileId> file_id(int fd) {
-    struct stat info {};
-    if (fstat(fd, &info) != 0)
+    // Not fstat: a program may show us any of its descriptors, and TSan would take the look for a use that races with
+    // whoever closes it.
+    struct statx info {};
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0)
         return {};
-    return FileId{info.st_dev, info.st_ino};
+    return FileId{makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino};
 }
 
 namespace {

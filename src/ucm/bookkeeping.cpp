@@ -113,7 +113,14 @@ int Bookkeeping::close(int fd) noexcept {
 std::uint64_t Bookkeeping::alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous,
                                  bool shared) noexcept {
     aside([&] { retry(); });
-    const std::uint64_t handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
+    std::uint64_t handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
+    if (handle == 0 && lingering() != 0) { // what it lacks may have been given back already
+        aside([&] {
+            const std::lock_guard alone(m_retrying);
+            retry_all();
+        });
+        handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
+    }
     if (handle != 0)
         aside([&] {
             if (const Card *card = card_of(fd)) {
@@ -235,9 +242,13 @@ int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
 }
 
 void Bookkeeping::retry() {
-    const std::unique_lock alone(m_retrying, std::try_to_lock); // two would unmap what is there by then
-    if (!alone)
-        return;
+    const std::unique_lock alone(m_retrying, std::try_to_lock); // somebody else is at it
+    if (alone)
+        retry_all();
+}
+
+/// One thread at a time: two would unmap what is there by then.
+void Bookkeeping::retry_all() {
     std::vector<Lingering> waiting;
     {
         const std::lock_guard guard(m_mutex);

@@ -69,6 +69,7 @@ private:
     int lend(Card *card, int opened);
     bool freed_later(const Card *card, std::uint64_t handle, bool seen);
     void retry();
+    void retry_all();
     void forget(const Card *card);
 
     Cards &m_cards;
