@@ -3,6 +3,7 @@
 // runs on any module that has Gaudi memory, so that ours can be compared with one that does nothing (null_module.cpp).
 //
 //     bench_descriptors COUNT           prints the nanoseconds that COUNT puts of 4 KiB and their flush take
+#include "arguments.h"
 #include "samples.h"
 #include "ucp_side.h"
 
@@ -68,12 +69,11 @@ bench::Json measure(std::size_t count) {
 } // namespace
 
 int main(int argc, char **argv) {
-    if (argc != 2) {
-        std::fprintf(stderr, "usage: bench_descriptors COUNT\n");
-        return 2;
-    }
+    const auto count = argc == 2 ? bench::number(argv[1]) : std::nullopt;
+    if (!count)
+        return bench::usage("bench_descriptors COUNT, where COUNT is a whole number above 0");
     try {
-        std::printf("%s\n", measure(std::stoul(argv[1])).dump().c_str());
+        std::printf("%s\n", measure(*count).dump().c_str());
         return 0;
     } catch (const std::exception &error) {
         std::fprintf(stderr, "bench_descriptors: %s\n", error.what());

@@ -4,6 +4,7 @@
 //     bench_rdma wall ROUNDS            Gaudi memory against host memory, and what registrations cost
 //     bench_rdma staged STAT            zero copy against the way through host memory, on the virtual clock that STAT
 //                                       reports (softgaudi_stat)
+#include "arguments.h"
 #include "moved.h"
 #include "samples.h"
 #include "ucp_side.h"
@@ -183,15 +184,17 @@ int staged(const char *stat) {
 
 int main(int argc, char **argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
+    const auto rounds = words.size() == 2 && words[0] == "wall" ? bench::number(words[1]) : std::nullopt;
     try {
-        if (words.size() == 2 && words[0] == "wall")
-            return wall(static_cast<unsigned>(std::stoul(argv[2])));
+        if (rounds)
+            return wall(*rounds);
         if (words.size() == 2 && words[0] == "staged")
             return staged(argv[2]);
     } catch (const std::exception &error) {
         std::fprintf(stderr, "bench_rdma: %s\n", error.what());
         return 1;
     }
-    std::fprintf(stderr, "usage: bench_rdma wall ROUNDS | staged STAT\n");
-    return 2;
+    return bench::usage(
+        "bench_rdma wall ROUNDS | staged STAT, where ROUNDS is a whole number above 0 and STAT the path of "
+        "softgaudi_stat");
 }
