@@ -4,6 +4,7 @@
 //     bench_copies added ROUNDS STAT    uct_ep_put_zcopy against a bare loop of libhl-thunk calls, with
 //                                       SOFTGAUDI_PACE=null:8; STAT is softgaudi_stat
 //     bench_copies large ROUNDS         large copies against memcpy of the same bytes, without a pace
+#include "arguments.h"
 #include "card_counts.h"
 #include "transport.h"
 
@@ -145,12 +146,13 @@ Json large(unsigned rounds) {
 
 int main(int argc, char **argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
+    const auto rounds = words.size() >= 2 ? number(words[1]) : std::nullopt;
     try {
         Json rows;
-        if (words.size() == 3 && words[0] == "added")
-            rows = added(static_cast<unsigned>(std::stoul(argv[2])), argv[3]);
-        else if (words.size() == 2 && words[0] == "large")
-            rows = large(static_cast<unsigned>(std::stoul(argv[2])));
+        if (rounds && words.size() == 3 && words[0] == "added")
+            rows = added(*rounds, argv[3]);
+        else if (rounds && words.size() == 2 && words[0] == "large")
+            rows = large(*rounds);
         if (!rows.is_null()) {
             std::printf("%s\n", Json{{"rows", rows}}.dump().c_str());
             return 0;
@@ -159,6 +161,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "bench_copies: %s\n", error.what());
         return 1;
     }
-    std::fprintf(stderr, "usage: bench_copies added ROUNDS STAT | large ROUNDS\n");
-    return 2;
+    return usage(
+        "bench_copies added ROUNDS STAT | large ROUNDS, where ROUNDS is a whole number above 0 and STAT the path of "
+        "softgaudi_stat");
 }

@@ -2,6 +2,7 @@
 // The steps that every message takes through the device layer, one by one, with Google Benchmark. It runs inside
 // `ucx_gaudi run`, on its software server: with SOFTGAUDI_PACE=null:8 what is left is our own time and softgaudi's
 // submission. Only poll_a_copy_on_its_way wants a slow link, for example SOFTGAUDI_PACE=down:0.02.
+#include "arguments.h"
 #include "gaudi/cards.h"
 #include "gaudi/host_range.h"
 #include "gaudi/mover.h"
@@ -100,8 +101,8 @@ void map_and_unmap_hooked(benchmark::State &state) {
     const bool hooked = state.range(0) != 0;
     const int fd = need(card().open()).fd();
     for (auto _ : state) {
-        const std::uint64_t handle = hooked ? book.alloc(fd, kMiB, 0, false, false)
-                                            : call.device_memory_alloc(fd, kMiB, 0, false, false);
+        const std::uint64_t handle =
+            hooked ? book.alloc(fd, kMiB, 0, false, false) : call.device_memory_alloc(fd, kMiB, 0, false, false);
         const std::uint64_t address = hooked ? book.map(fd, handle, 0) : call.device_memory_map(fd, handle, 0);
         if (address == 0 || (hooked ? book.unmap(fd, address) : call.memory_unmap(fd, address)) != 0 ||
             (hooked ? book.free(fd, handle) : call.device_memory_free(fd, handle)) != 0)
@@ -186,4 +187,10 @@ BENCHMARK(poll_a_copy_on_its_way);
 
 } // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char **argv) {
+    benchmark::Initialize(&argc, argv);
+    if (argc > 1)
+        return bench::usage("bench_micro [--benchmark_filter=NAMES] and further options of Google Benchmark (--help)");
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+}

@@ -4,20 +4,15 @@
 //     bench_rdma wall ROUNDS            Gaudi memory against host memory, and what registrations cost
 //     bench_rdma staged STAT            zero copy against the way through host memory, on the virtual clock that STAT
 //                                       reports (softgaudi_stat)
+#include "arguments.h"
 #include "moved.h"
 #include "samples.h"
 #include "ucp_side.h"
-
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,18 +29,9 @@ class Target {
 public:
     Target(Side &side, ucs_memory_type_t type, std::size_t size) : m_side(side), m_memory(side, type, size) {
         m_memory.write(std::vector<char>(size, 'x')); // pages that were never written move for nothing
-        side.pipe().send(m_memory.key());
-        const std::vector<char> key = side.pipe().receive();
-        const auto address = reinterpret_cast<std::uint64_t>(m_memory.data());
-        const auto *raw = reinterpret_cast<const char *>(&address);
-        side.pipe().send({raw, raw + sizeof address});
-        const std::vector<char> theirs = side.pipe().receive();
-        std::memcpy(&m_address, theirs.data(), sizeof m_address);
-        check(ucp_ep_rkey_unpack(side.peer(), key.data(), &m_key), "ucp_ep_rkey_unpack");
+        m_theirs = side.trade(m_memory.place());
+        m_key = unpack_key(side.peer(), m_theirs.key);
     }
-    ~Target() { ucp_rkey_destroy(m_key); }
-    Target(const Target &) = delete;
-    Target &operator=(const Target &) = delete;
 
     /// So many puts, then a flush.
     void put(std::size_t size, unsigned count) {
@@ -55,13 +41,12 @@ public:
         std::vector<ucs_status_ptr_t> requests;
         for (unsigned i = 0; i < count; ++i) {
             const std::size_t offset = std::size_t{i} * size % m_memory.size();
-            ucs_status_ptr_t request =
-                ucp_put_nbx(m_side.peer(), m_memory.data() + offset, size, m_address + offset, m_key, &param);
+            ucs_status_ptr_t request = ucp_put_nbx(m_side.peer(), m_memory.data() + offset, size,
+                                                   m_theirs.address + offset, m_key.get(), &param);
             if (request)
                 requests.push_back(request);
         }
-        ucp_request_param_t none{};
-        m_side.finish(ucp_ep_flush_nbx(m_side.peer(), &none), "flush");
+        m_side.flush(m_side.peer());
         for (ucs_status_ptr_t request : requests)
             m_side.finish(request, "put");
     }
@@ -69,32 +54,17 @@ public:
 private:
     Side &m_side;
     Memory m_memory;
-    ucp_rkey_h m_key = nullptr;
-    std::uint64_t m_address = 0;
+    Place m_theirs;
+    RemoteKey m_key;
 };
 
-/// Runs `first` here and `second` in a child.
-int run_pair(const std::function<void(Pipe &)> &first, const std::function<void(Pipe &)> &second) {
-    std::array<int, 2> ends{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        throw Failure("no sockets");
-    const pid_t child = fork();
-    const bool parent = child != 0;
-    close(ends[parent ? 1 : 0]);
-    int code = 0;
-    try {
-        Pipe pipe(ends[parent ? 0 : 1]);
-        (parent ? first : second)(pipe);
-    } catch (const std::exception &error) {
-        std::fprintf(stderr, "bench_rdma: %s\n", error.what());
-        code = 1;
-    }
-    close(ends[parent ? 0 : 1]);
-    if (!parent)
-        _exit(code);
-    int status = 0;
-    waitpid(child, &status, 0);
-    return code != 0 || status != 0 ? 1 : 0;
+/// Prints what the first side has put into `out`.
+int run_pair(const Json &out, const std::function<void(Pipe &, bool first)> &side) {
+    const Ended ended = run_in_two_processes(side);
+    if (!ended.problem.empty())
+        std::fprintf(stderr, "bench_rdma: %s\n", ended.problem.c_str());
+    std::printf("%s\n", out.dump().c_str());
+    return ended.problem.empty() && ended.second_good ? 0 : 1;
 }
 
 // ---- the wall clock -------------------------------------------------------------------------------------------------
@@ -127,38 +97,34 @@ Json registration_cost(Side &side, Side &owner, ucs_memory_type_t type) {
 
 int wall(unsigned rounds) {
     Json out{{"rows", Json::array()}};
-    const int code = run_pair(
-        [&](Pipe &pipe) {
-            Side side(pipe, {}), owner(pipe, {});
-            Target host(side, UCS_MEMORY_TYPE_HOST, kLargest), gaudi(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
-            for (Target *target : {&host, &gaudi})
-                target->put(kLargest, 1);
-            side.meet();
-            for (std::size_t size = 65536; size <= kLargest; size *= 4) {
-                bench::progress("put over RDMA, " + std::to_string(size >> 10) + " KiB");
-                const auto count = static_cast<unsigned>(std::max<std::size_t>(1, (32 << 20) / size));
-                const auto time = [&](Target &target) {
-                    return [&, count] { return bench::nanoseconds([&] { target.put(size, count); }) / count; };
-                };
-                Json row{{"size_bytes", size}};
-                row.update(bench::interleave(rounds, time(host), time(gaudi)).json());
-                out["rows"].push_back(row);
-            }
-            bench::progress("registrations");
-            out["registration"] = {{"host", registration_cost(side, owner, UCS_MEMORY_TYPE_HOST)},
-                                   {"gaudi", registration_cost(side, owner, UCS_MEMORY_TYPE_GAUDI)}};
-            pipe.send({'e'});
-            pipe.receive();
-        },
-        [](Pipe &pipe) {
-            Side side(pipe, {}), owner(pipe, {});
-            Target host(side, UCS_MEMORY_TYPE_HOST, kLargest), gaudi(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
+    return run_pair(out, [&](Pipe &pipe, bool first) {
+        Side side(pipe, {}), owner(pipe, {});
+        Target host(side, UCS_MEMORY_TYPE_HOST, kLargest), gaudi(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
+        if (!first) {
             side.meet();
             pipe.receive(); // asleep, as RDMA wants it: the machine's cores are for the other side
             pipe.send({'e'});
-        });
-    std::printf("%s\n", out.dump().c_str());
-    return code;
+            return;
+        }
+        for (Target *target : {&host, &gaudi})
+            target->put(kLargest, 1);
+        side.meet();
+        for (std::size_t size = 65536; size <= kLargest; size *= 4) {
+            bench::progress("put over RDMA, " + std::to_string(size >> 10) + " KiB");
+            const auto count = static_cast<unsigned>(std::max<std::size_t>(1, (32 << 20) / size));
+            const auto time = [&](Target &target) {
+                return [&, count] { return bench::nanoseconds([&] { target.put(size, count); }) / count; };
+            };
+            Json row{{"size_bytes", size}};
+            row.update(bench::interleave(rounds, time(host), time(gaudi)).json());
+            out["rows"].push_back(row);
+        }
+        bench::progress("registrations");
+        out["registration"] = {{"host", registration_cost(side, owner, UCS_MEMORY_TYPE_HOST)},
+                               {"gaudi", registration_cost(side, owner, UCS_MEMORY_TYPE_GAUDI)}};
+        pipe.send({'e'});
+        pipe.receive();
+    });
 }
 
 // ---- the virtual clock ----------------------------------------------------------------------------------------------
@@ -167,19 +133,14 @@ int wall(unsigned rounds) {
 std::uint64_t virtual_time(Side &side, bool first, bool message, std::size_t size, const char *stat) {
     Memory memory(side, UCS_MEMORY_TYPE_GAUDI, size);
     memory.write(std::vector<char>(size, 'x'));
-    side.pipe().send(memory.key());
-    const std::vector<char> key = side.pipe().receive();
-    const std::string own = std::to_string(reinterpret_cast<std::uint64_t>(memory.data()));
-    side.pipe().send({own.begin(), own.end()});
-    const std::vector<char> theirs = side.pipe().receive();
-    ucp_rkey_h rkey = nullptr;
-    check(ucp_ep_rkey_unpack(side.peer(), key.data(), &rkey), "ucp_ep_rkey_unpack");
+    const Place theirs = side.trade(memory.place());
+    const RemoteKey key = unpack_key(side.peer(), theirs.key);
     std::uint64_t taken = 0;
     for (unsigned round = 0; round < 2; ++round) { // the first connects and registers
         side.meet();
         const std::uint64_t before = first ? Moved::so_far(stat, nullptr).clock_ns : 0;
         side.meet();
-        ucp_request_param_t param{}, none{};
+        ucp_request_param_t param{};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
         param.memh = memory.handle();
         if (message) {
@@ -187,22 +148,19 @@ std::uint64_t virtual_time(Side &side, bool first, bool message, std::size_t siz
                               : ucp_tag_recv_nbx(side.worker(), memory.data(), size, 1, ~0ull, &param),
                         "message");
         } else if (first) {
-            side.finish(ucp_put_nbx(side.peer(), memory.data(), size,
-                                    std::stoull(std::string(theirs.begin(), theirs.end())), rkey, &param),
-                        "put");
-            side.finish(ucp_ep_flush_nbx(side.peer(), &none), "flush");
+            side.finish(ucp_put_nbx(side.peer(), memory.data(), size, theirs.address, key.get(), &param), "put");
+            side.flush(side.peer());
         }
         side.meet();
         taken = first ? Moved::so_far(stat, nullptr).clock_ns - before : 0;
         side.meet();
     }
-    ucp_rkey_destroy(rkey);
     return taken;
 }
 
 int staged(const char *stat) {
     Json out{{"rows", Json::array()}};
-    const auto converse = [&](Pipe &pipe, bool first) {
+    return run_pair(out, [&](Pipe &pipe, bool first) {
         Side direct(pipe, {});
         setenv("UCX_IB_GPU_DIRECT_RDMA", "n", 1);
         Side through_host(pipe, {});
@@ -219,25 +177,24 @@ int staged(const char *stat) {
                                            {"zero_copy_virtual_ns", without},
                                            {"staged_virtual_ns", with}});
             }
-    };
-    const int code = run_pair([&](Pipe &pipe) { converse(pipe, true); }, [&](Pipe &pipe) { converse(pipe, false); });
-    std::printf("%s\n", out.dump().c_str());
-    return code;
+    });
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
+    const auto rounds = words.size() == 2 && words[0] == "wall" ? bench::number(words[1]) : std::nullopt;
     try {
-        if (words.size() == 2 && words[0] == "wall")
-            return wall(static_cast<unsigned>(std::stoul(argv[2])));
+        if (rounds)
+            return wall(*rounds);
         if (words.size() == 2 && words[0] == "staged")
             return staged(argv[2]);
     } catch (const std::exception &error) {
         std::fprintf(stderr, "bench_rdma: %s\n", error.what());
         return 1;
     }
-    std::fprintf(stderr, "usage: bench_rdma wall ROUNDS | staged STAT\n");
-    return 2;
+    return bench::usage(
+        "bench_rdma wall ROUNDS | staged STAT, where ROUNDS is a whole number above 0 and STAT the path of "
+        "softgaudi_stat");
 }

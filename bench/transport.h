@@ -4,15 +4,12 @@
 #pragma once
 
 #include "bare.h"
-
-#include <uct/api/uct.h>
+#include "uct_open.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace bench {
-
-void check(ucs_status_t status, const char *what);
 
 class Transport {
 public:
@@ -30,17 +27,13 @@ public:
 private:
     template <class Post>
     void copy(std::size_t size, std::size_t stride, unsigned count, Post post);
-    void open_domain();
-    void open_interface();
 
     Pages m_host;
-    uct_md_h m_md = nullptr;
-    ucs_async_context_t *m_async = nullptr;
-    uct_worker_h m_worker = nullptr;
-    uct_iface_h m_iface = nullptr;
-    uct_ep_h m_ep = nullptr;
+    uct_open::Domain m_domain{"gaudi_copy"};
+    uct_open::Interface m_interface{m_domain, "gaudi_cpy", "gaudi"};
+    uct_open::Endpoint m_ep = m_interface.endpoint_to_itself();
+    uct_open::CardMemory m_card;
     uct_mem_h m_registered = nullptr;
-    uct_allocated_memory_t m_card{};
 };
 
 } // namespace bench

@@ -23,3 +23,13 @@ function(ucx_gaudi_loadable target map)
     endif()
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
 endfunction()
+
+# ucx_gaudi_module_names(TARGET): UCX loads the file whose suffix equals that of its own libucs, so each module is three
+# files; not links, because wheels and some file systems have none.
+function(ucx_gaudi_module_names target)
+    foreach(suffix IN ITEMS 0 0.0.0)
+        add_custom_command(TARGET ${target} POST_BUILD
+            COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:${target}> $<TARGET_FILE:${target}>.${suffix}
+            VERBATIM)
+    endforeach()
+endfunction()

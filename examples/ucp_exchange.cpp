@@ -63,8 +63,7 @@ std::string size_text(std::uint64_t bytes) {
                               : fmt::format("{} KiB", bytes >> 10);
 }
 
-void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const std::vector<char> &peer_key,
-              std::uint64_t peer_address) {
+void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &theirs) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
     param.memh = memory.handle();
@@ -73,15 +72,12 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
                           : ucp_tag_recv_nbx(side.worker(), memory.data(), what.size, 1, ~0ull, &param),
                     what.name);
     } else if (first) {
-        ucp_rkey_h key = nullptr;
-        check(ucp_ep_rkey_unpack(side.peer(), peer_key.data(), &key), "ucp_ep_rkey_unpack");
+        const RemoteKey key = unpack_key(side.peer(), theirs.key);
         side.finish(what.way == Way::put
-                        ? ucp_put_nbx(side.peer(), memory.data(), what.size, peer_address, key, &param)
-                        : ucp_get_nbx(side.peer(), memory.data(), what.size, peer_address, key, &param),
+                        ? ucp_put_nbx(side.peer(), memory.data(), what.size, theirs.address, key.get(), &param)
+                        : ucp_get_nbx(side.peer(), memory.data(), what.size, theirs.address, key.get(), &param),
                     what.name);
-        ucp_request_param_t none{};
-        side.finish(ucp_ep_flush_nbx(side.peer(), &none), "flush");
-        ucp_rkey_destroy(key);
+        side.flush(side.peer());
     }
     side.meet();
 }
@@ -98,13 +94,9 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
         const std::vector<char> bytes = pattern(what.size, 1);
         const bool has_it = first != (what.way == Way::get);
         memory.write(has_it ? bytes : std::vector<char>(what.size));
-        pipe.send(memory.key());
-        const std::vector<char> key = pipe.receive();
-        const std::string address = std::to_string(reinterpret_cast<std::uint64_t>(memory.data()));
-        pipe.send({address.begin(), address.end()});
-        const std::vector<char> peer_address = pipe.receive();
+        const Place theirs = side.trade(memory.place());
         report.meet([] {});
-        exchange(side, first, what, memory, key, std::stoull(std::string(peer_address.begin(), peer_address.end())));
+        exchange(side, first, what, memory, theirs);
         report.meet([] {});
         const bool good = memory.read(what.size) == bytes;
         side.meet();

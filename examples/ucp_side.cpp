@@ -3,10 +3,13 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace e2e {
@@ -38,6 +41,21 @@ std::vector<char> Pipe::receive() {
     return bytes;
 }
 
+void Pipe::send_number(std::uint64_t number) {
+    std::vector<char> bytes(sizeof number);
+    std::memcpy(bytes.data(), &number, sizeof number);
+    send(bytes);
+}
+
+std::uint64_t Pipe::receive_number() {
+    const std::vector<char> bytes = receive();
+    std::uint64_t number = 0;
+    if (bytes.size() != sizeof number)
+        throw Failure("the other side sent no number");
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+}
+
 void Pipe::check_peer() const {
     char ignored = 0;
     if (recv(m_socket, &ignored, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
@@ -52,10 +70,56 @@ void Pipe::meet(const std::function<void()> &meanwhile) {
     receive();
 }
 
-Side::Side(Pipe &pipe, const Options &options) : m_pipe(pipe), m_options(options) {
+Ended run_in_two_processes(const std::function<void(Pipe &, bool first)> &side) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        throw Failure("no sockets");
+    const pid_t child = fork();
+    const bool first = child != 0;
+    close(ends[first ? 1 : 0]);
+    Ended ended;
+    try {
+        Pipe pipe(ends[first ? 0 : 1]);
+        side(pipe, first);
+    } catch (const std::exception &error) {
+        ended.problem = error.what();
+    }
+    close(ends[first ? 0 : 1]);
+    if (!first) {
+        if (!ended.problem.empty())
+            std::fprintf(stderr, "second side: %s\n", ended.problem.c_str());
+        std::fflush(stdout);
+        _exit(ended.problem.empty() ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    ended.second_good = status == 0;
+    return ended;
+}
+
+std::vector<char> pack_key(ucp_context_h context, ucp_mem_h memh) {
+    void *buffer = nullptr;
+    std::size_t length = 0;
+    check(ucp_rkey_pack(context, memh, &buffer, &length), "ucp_rkey_pack");
+    std::vector<char> key(static_cast<char *>(buffer), static_cast<char *>(buffer) + length);
+    ucp_rkey_buffer_release(buffer);
+    return key;
+}
+
+RemoteKey unpack_key(ucp_ep_h ep, const std::vector<char> &key) {
+    ucp_rkey_h unpacked = nullptr;
+    check(ucp_ep_rkey_unpack(ep, key.data(), &unpacked), "ucp_ep_rkey_unpack");
+    return RemoteKey(unpacked);
+}
+
+Side::Side(Pipe &pipe, const Options &options) : Side(&pipe, options, kAllFeatures) {}
+
+Side::Side(std::uint64_t features) : Side(nullptr, {}, features) {}
+
+Side::Side(Pipe *pipe, const Options &options, std::uint64_t features) : m_pipe(pipe), m_options(options) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_STREAM;
+    params.features = features;
     if (options.wakeup)
         params.features |= UCP_FEATURE_WAKEUP;
     if (options.threads) {
@@ -73,7 +137,12 @@ Side::Side(Pipe &pipe, const Options &options) : m_pipe(pipe), m_options(options
     check(ucp_worker_create(m_context, &worker, &m_worker), "ucp_worker_create");
     if (options.wakeup)
         check(ucp_worker_get_efd(m_worker, &m_event), "ucp_worker_get_efd");
+    if ((features & UCP_FEATURE_AM) != 0)
+        take_messages();
+    connect();
+}
 
+void Side::take_messages() {
     ucp_am_handler_param_t handler{};
     handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
     handler.id = 7;
@@ -94,7 +163,6 @@ Side::Side(Pipe &pipe, const Options &options) : m_pipe(pipe), m_options(options
         return UCS_OK;
     };
     check(ucp_worker_set_am_recv_handler(m_worker, &handler), "ucp_worker_set_am_recv_handler");
-    connect();
 }
 
 void Side::connect() {
@@ -104,15 +172,16 @@ void Side::connect() {
     const auto *bytes = reinterpret_cast<const char *>(address);
     const std::vector<char> own(bytes, bytes + length);
     ucp_worker_release_address(m_worker, address);
-    m_pipe.send(own);
-    const std::vector<char> theirs = m_pipe.receive();
     const auto create = [&](const std::vector<char> &to, ucp_ep_h &ep) {
         ucp_ep_params_t params{};
         params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
         params.address = reinterpret_cast<const ucp_address_t *>(to.data());
         check(ucp_ep_create(m_worker, &params, &ep), "ucp_ep_create");
     };
-    create(theirs, m_peer);
+    if (m_pipe) {
+        m_pipe->send(own);
+        create(m_pipe->receive(), m_peer);
+    }
     create(own, m_self);
 }
 
@@ -154,8 +223,8 @@ bool Side::done(ucs_status_ptr_t request) const {
 void Side::finish(ucs_status_ptr_t request, const char *what) {
     for (unsigned i = 1; !done(request); ++i) {
         progress();
-        if (i % 100'000 == 0)
-            m_pipe.check_peer(); // a side that has crashed answers no more
+        if (m_pipe && i % 100'000 == 0)
+            m_pipe->check_peer(); // a side that has crashed answers no more
     }
     ucs_status_t status = UCS_OK;
     if (UCS_PTR_IS_PTR(request)) {
@@ -165,6 +234,20 @@ void Side::finish(ucs_status_ptr_t request, const char *what) {
         status = UCS_PTR_STATUS(request);
     }
     check(status, what);
+}
+
+void Side::flush(ucp_ep_h ep) {
+    ucp_request_param_t none{};
+    finish(ucp_ep_flush_nbx(ep, &none), "flush");
+}
+
+Place Side::trade(const Place &own) {
+    m_pipe->send(own.key);
+    m_pipe->send_number(own.address);
+    Place theirs;
+    theirs.key = m_pipe->receive();
+    theirs.address = m_pipe->receive_number();
+    return theirs;
 }
 
 Memory::Memory(Side &side, ucs_memory_type_t type, std::size_t size)
@@ -189,27 +272,17 @@ Memory::~Memory() {
         ucp_mem_unmap(m_side.context(), m_memh);
 }
 
-std::vector<char> Memory::key() const {
-    void *buffer = nullptr;
-    std::size_t length = 0;
-    check(ucp_rkey_pack(m_side.context(), m_memh, &buffer, &length), "ucp_rkey_pack");
-    std::vector<char> key(static_cast<char *>(buffer), static_cast<char *>(buffer) + length);
-    ucp_rkey_buffer_release(buffer);
-    return key;
-}
+std::vector<char> Memory::key() const { return pack_key(m_side.context(), m_memh); }
 
 namespace {
 
 /// Something with a key of one's own memory, on the endpoint to oneself.
 template <class Operation>
 void loopback(Side &side, const Memory &memory, Operation operation, const char *what) {
-    ucp_rkey_h key = nullptr;
-    check(ucp_ep_rkey_unpack(side.self(), memory.key().data(), &key), "ucp_ep_rkey_unpack");
+    const RemoteKey key = unpack_key(side.self(), memory.key());
     ucp_request_param_t param{};
-    ucs_status_ptr_t request = operation(key, &param);
-    side.finish(request, what);
-    side.finish(ucp_ep_flush_nbx(side.self(), &param), "ucp_ep_flush");
-    ucp_rkey_destroy(key);
+    side.finish(operation(key.get(), &param), what);
+    side.flush(side.self());
 }
 
 } // namespace

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,8 @@ public:
     explicit Pipe(int socket) : m_socket(socket) {}
     void send(const std::vector<char> &bytes);
     std::vector<char> receive();
+    void send_number(std::uint64_t number);
+    std::uint64_t receive_number();
     /// Throws when the other side is gone.
     void check_peer() const;
     /// Both sides arrive here before either goes on.
@@ -35,6 +39,29 @@ public:
 private:
     int m_socket;
 };
+
+/// How the two sides ended.
+struct Ended {
+    std::string problem; // of the first, or empty
+    bool second_good = false;
+};
+/// Runs the first side here and the second in a child, where a problem goes to stderr.
+Ended run_in_two_processes(const std::function<void(Pipe &, bool first)> &side);
+
+/// What one must know of the other side's memory to put into it or get from it.
+struct Place {
+    std::vector<char> key;
+    std::uint64_t address = 0;
+};
+std::vector<char> pack_key(ucp_context_h context, ucp_mem_h memh);
+
+struct DestroyKey {
+    void operator()(ucp_rkey_h key) const { ucp_rkey_destroy(key); }
+};
+using RemoteKey = std::unique_ptr<std::remove_pointer_t<ucp_rkey_h>, DestroyKey>;
+RemoteKey unpack_key(ucp_ep_h ep, const std::vector<char> &key);
+
+inline constexpr std::uint64_t kAllFeatures = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_STREAM;
 
 struct Options {
     bool wakeup = false;     // sleep on the worker's descriptor instead of polling
@@ -49,6 +76,8 @@ struct Options {
 class Side {
 public:
     Side(Pipe &pipe, const Options &options);
+    /// Alone, with the endpoint to itself.
+    explicit Side(std::uint64_t features);
     ~Side();
     Side(const Side &) = delete;
     Side &operator=(const Side &) = delete;
@@ -61,11 +90,14 @@ public:
     void progress();
     /// Runs a request to its end.
     void finish(ucs_status_ptr_t request, const char *what);
+    void flush(ucp_ep_h ep);
     bool done(ucs_status_ptr_t request) const;
     void meet() {
-        m_pipe.meet([this] { ucp_worker_progress(m_worker); });
+        m_pipe->meet([this] { ucp_worker_progress(m_worker); });
     }
-    Pipe &pipe() { return m_pipe; }
+    Pipe &pipe() { return *m_pipe; }
+    /// Both sides call it: each gets what the other has given.
+    Place trade(const Place &own);
 
     // active messages that have arrived
     struct Message {
@@ -77,9 +109,11 @@ public:
     std::vector<Message> &messages() { return m_messages; }
 
 private:
+    Side(Pipe *pipe, const Options &options, std::uint64_t features);
+    void take_messages();
     void connect();
 
-    Pipe &m_pipe;
+    Pipe *m_pipe; // null: alone
     const Options m_options;
     ucp_context_h m_context = nullptr;
     ucp_worker_h m_worker = nullptr;
@@ -102,6 +136,7 @@ public:
     ucp_mem_h handle() const { return m_memh; }
     ucs_memory_type_t type() const { return m_type; }
     std::vector<char> key() const;
+    Place place() const { return {key(), reinterpret_cast<std::uint64_t>(m_data)}; }
 
     void write(const std::vector<char> &bytes, std::size_t offset = 0);
     std::vector<char> read(std::size_t length, std::size_t offset = 0);

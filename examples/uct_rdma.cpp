@@ -3,7 +3,7 @@
 // gaudi_copy, ask it for the dma-buf, register that with the HCA's domain, and give the packed key to the peer.
 //
 //     uct_rdma        both processes; needs an HCA with rc_verbs
-#include <uct/api/uct.h>
+#include "uct_open.h"
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,11 +13,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-// Exported by libuct and libucs, but in no header that is installed.
+// Exported by libuct, but in no header that is installed.
 extern "C" {
 struct uct_md_mem_reg_params {
     std::uint64_t field_mask; // 1 flags, 2 descriptor, 4 offset, 8 memory type
@@ -28,74 +27,30 @@ struct uct_md_mem_reg_params {
 };
 ucs_status_t uct_md_mem_reg_v2(uct_md_h md, void *address, std::size_t length, const uct_md_mem_reg_params *params,
                                uct_mem_h *memh);
-ucs_status_t ucs_async_context_create(ucs_async_mode_t mode, ucs_async_context_t **async);
-void ucs_async_context_destroy(ucs_async_context_t *async);
 }
 
 namespace {
 
+using namespace uct_open;
+
 constexpr std::size_t kBytes = 4 << 20;
-
-void check(ucs_status_t status, const char *what) {
-    if (status != UCS_OK)
-        throw std::runtime_error(std::string(what) + ": " + ucs_status_string(status));
-}
-
-/// The first memory domain of a component.
-struct Domain {
-    uct_component_h component = nullptr;
-    uct_md_h md = nullptr;
-
-    explicit Domain(const char *name) {
-        uct_component_h *components = nullptr;
-        unsigned count = 0;
-        check(uct_query_components(&components, &count), "uct_query_components");
-        for (unsigned i = 0; i < count && !md; ++i)
-            open(components[i], name);
-        uct_release_component_list(components);
-        if (!md)
-            throw std::runtime_error(std::string("this UCX offers no domain of ") + name);
-    }
-    ~Domain() { uct_md_close(md); }
-    Domain(const Domain &) = delete;
-    Domain &operator=(const Domain &) = delete;
-
-private:
-    void open(uct_component_h candidate, const char *name) {
-        uct_component_attr_t attr{};
-        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
-        check(uct_component_query(candidate, &attr), "uct_component_query");
-        if (std::strcmp(attr.name, name) != 0 || attr.md_resource_count == 0)
-            return;
-        std::vector<uct_md_resource_desc_t> resources(attr.md_resource_count);
-        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
-        attr.md_resources = resources.data();
-        check(uct_component_query(candidate, &attr), "uct_component_query");
-        uct_md_config_t *config = nullptr;
-        check(uct_md_config_read(candidate, nullptr, nullptr, &config), "uct_md_config_read");
-        const ucs_status_t status = uct_md_open(candidate, resources[0].md_name, config, &md);
-        uct_config_release(config);
-        check(status, "uct_md_open");
-        component = candidate;
-    }
-};
 
 /// Memory that the HCA may read and write.
 class Registered {
 public:
     Registered(const Domain &ib, void *address, std::size_t length, const uct_md_mem_reg_params &params) : m_ib(ib) {
-        check(uct_md_mem_reg_v2(ib.md, address, length, &params, &m_memh), "uct_md_mem_reg_v2");
+        check(uct_md_mem_reg_v2(ib.md(), address, length, &params, &m_memh), "uct_md_mem_reg_v2");
     }
-    ~Registered() { uct_md_mem_dereg(m_ib.md, m_memh); }
+    ~Registered() { uct_md_mem_dereg(m_ib.md(), m_memh); }
     Registered(const Registered &) = delete;
     Registered &operator=(const Registered &) = delete;
 
     uct_mem_h memh() const { return m_memh; }
     std::vector<char> key() const {
         uct_md_attr_t attr{};
-        check(uct_md_query(m_ib.md, &attr), "uct_md_query");
+        check(uct_md_query(m_ib.md(), &attr), "uct_md_query");
         std::vector<char> key(attr.rkey_packed_size);
-        check(uct_md_mkey_pack(m_ib.md, m_memh, key.data()), "uct_md_mkey_pack");
+        check(uct_md_mkey_pack(m_ib.md(), m_memh, key.data()), "uct_md_mkey_pack");
         return key;
     }
 
@@ -104,42 +59,15 @@ private:
     uct_mem_h m_memh = nullptr;
 };
 
-/// Gaudi memory.
-class CardMemory {
-public:
-    CardMemory(const Domain &gaudi, std::size_t length) : m_gaudi(gaudi) {
-        const uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
-        uct_md_h md = gaudi.md;
-        uct_mem_alloc_params_t params{};
-        params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_MEM_TYPE |
-                            UCT_MEM_ALLOC_PARAM_FIELD_MDS | UCT_MEM_ALLOC_PARAM_FIELD_NAME;
-        params.flags = UCT_MD_MEM_ACCESS_ALL;
-        params.mem_type = UCS_MEMORY_TYPE_GAUDI;
-        params.mds.mds = &md;
-        params.mds.count = 1;
-        params.name = "uct_rdma";
-        check(uct_mem_alloc(length, &method, 1, &params, &m_memory), "uct_mem_alloc");
-    }
-    ~CardMemory() { uct_mem_free(&m_memory); }
-    CardMemory(const CardMemory &) = delete;
-    CardMemory &operator=(const CardMemory &) = delete;
-
-    char *data() const { return static_cast<char *>(m_memory.address); }
-
-    /// How an HCA's domain is told where it is. Who asks for the descriptor closes it after the registration.
-    uct_md_mem_reg_params dmabuf(std::size_t length) const {
-        uct_md_mem_attr_t attr{};
-        attr.field_mask = UCT_MD_MEM_ATTR_FIELD_DMABUF_FD | UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET;
-        check(uct_md_mem_query(m_gaudi.md, m_memory.address, length, &attr), "uct_md_mem_query");
-        if (attr.dmabuf_fd == UCT_DMABUF_FD_INVALID)
-            throw std::runtime_error("the driver does not export Gaudi memory");
-        return {15, UCT_MD_MEM_ACCESS_ALL, attr.dmabuf_fd, attr.dmabuf_offset, UCS_MEMORY_TYPE_GAUDI};
-    }
-
-private:
-    const Domain &m_gaudi;
-    uct_allocated_memory_t m_memory{};
-};
+/// How an HCA's domain is told where card memory is. Who asks for the descriptor closes it after the registration.
+uct_md_mem_reg_params dmabuf_of(const Domain &gaudi, const CardMemory &memory, std::size_t length) {
+    uct_md_mem_attr_t attr{};
+    attr.field_mask = UCT_MD_MEM_ATTR_FIELD_DMABUF_FD | UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET;
+    check(uct_md_mem_query(gaudi.md(), memory.data(), length, &attr), "uct_md_mem_query");
+    if (attr.dmabuf_fd == UCT_DMABUF_FD_INVALID)
+        throw Failure("the driver does not export Gaudi memory");
+    return {15, UCT_MD_MEM_ACCESS_ALL, attr.dmabuf_fd, attr.dmabuf_offset, UCS_MEMORY_TYPE_GAUDI};
+}
 
 /// Sends and receives byte strings over a socket: how keys and addresses reach the peer is the program's affair.
 class Wire {
@@ -147,13 +75,13 @@ public:
     explicit Wire(int socket) : m_socket(socket) {}
     void send(const std::vector<char> &bytes) const {
         if (::send(m_socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
-            throw std::runtime_error("the other process is gone");
+            throw Failure("the other process is gone");
     }
     std::vector<char> receive() const {
         std::vector<char> bytes(4096);
         const ssize_t got = recv(m_socket, bytes.data(), bytes.size(), 0);
         if (got <= 0)
-            throw std::runtime_error("the other process is gone");
+            throw Failure("the other process is gone");
         bytes.resize(static_cast<std::size_t>(got));
         return bytes;
     }
@@ -162,44 +90,38 @@ private:
     int m_socket;
 };
 
+/// The HCA's first device with rc_verbs.
+std::string rc_device(const Domain &ib) {
+    uct_tl_resource_desc_t *resources = nullptr;
+    unsigned count = 0;
+    check(uct_md_query_tl_resources(ib.md(), &resources, &count), "uct_md_query_tl_resources");
+    std::string device;
+    for (unsigned i = 0; i < count && device.empty(); ++i)
+        if (std::strcmp(resources[i].tl_name, "rc_verbs") == 0)
+            device = resources[i].dev_name;
+    uct_release_tl_resource_list(resources);
+    if (device.empty())
+        throw Failure("the HCA has no rc_verbs");
+    return device;
+}
+
 /// An rc_verbs endpoint, connected to that of the other process.
 class Connection {
 public:
-    Connection(const Domain &ib, const Wire &wire) {
-        check(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &m_async), "ucs_async_context_create");
-        check(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &m_worker), "uct_worker_create");
-        open(ib);
-        uct_ep_params_t ep{};
-        ep.field_mask = UCT_EP_PARAM_FIELD_IFACE;
-        ep.iface = m_iface;
-        check(uct_ep_create(&ep, &m_ep), "uct_ep_create");
-
-        uct_iface_attr_t attr{};
-        check(uct_iface_query(m_iface, &attr), "uct_iface_query");
+    Connection(const Domain &ib, const Wire &wire) : m_interface(ib, "rc_verbs", rc_device(ib).c_str()) {
+        const uct_iface_attr_t attr = m_interface.attributes();
         std::vector<char> device(attr.device_addr_len), endpoint(attr.ep_addr_len);
-        check(uct_iface_get_device_address(m_iface, reinterpret_cast<uct_device_addr_t *>(device.data())),
+        check(uct_iface_get_device_address(m_interface.iface(), reinterpret_cast<uct_device_addr_t *>(device.data())),
               "uct_iface_get_device_address");
-        check(uct_ep_get_address(m_ep, reinterpret_cast<uct_ep_addr_t *>(endpoint.data())), "uct_ep_get_address");
+        check(uct_ep_get_address(m_ep.get(), reinterpret_cast<uct_ep_addr_t *>(endpoint.data())), "uct_ep_get_address");
         wire.send(device);
         const std::vector<char> their_device = wire.receive();
         wire.send(endpoint);
         const std::vector<char> their_endpoint = wire.receive();
-        check(uct_ep_connect_to_ep(m_ep, reinterpret_cast<const uct_device_addr_t *>(their_device.data()),
+        check(uct_ep_connect_to_ep(m_ep.get(), reinterpret_cast<const uct_device_addr_t *>(their_device.data()),
                                    reinterpret_cast<const uct_ep_addr_t *>(their_endpoint.data())),
               "uct_ep_connect_to_ep");
     }
-    ~Connection() {
-        if (m_ep)
-            uct_ep_destroy(m_ep);
-        if (m_iface)
-            uct_iface_close(m_iface);
-        if (m_worker)
-            uct_worker_destroy(m_worker);
-        if (m_async)
-            ucs_async_context_destroy(m_async);
-    }
-    Connection(const Connection &) = delete;
-    Connection &operator=(const Connection &) = delete;
 
     using Operation = decltype(&uct_ep_put_zcopy);
     /// Puts or gets, and waits for the end of it.
@@ -207,11 +129,11 @@ public:
         uct_completion_t done{[](uct_completion_t *) {}, 1, UCS_OK};
         const uct_iov_t iov{local, kBytes, memh, 0, 1};
         ucs_status_t status = UCS_ERR_NO_RESOURCE;
-        while ((status = operation(m_ep, &iov, 1, remote, key, &done)) == UCS_ERR_NO_RESOURCE)
-            uct_worker_progress(m_worker);
+        while ((status = operation(m_ep.get(), &iov, 1, remote, key, &done)) == UCS_ERR_NO_RESOURCE)
+            uct_worker_progress(m_interface.worker());
         if (status == UCS_INPROGRESS) {
             while (done.count != 0)
-                uct_worker_progress(m_worker);
+                uct_worker_progress(m_interface.worker());
             status = done.status;
         }
         check(status, what);
@@ -219,34 +141,8 @@ public:
     }
 
 private:
-    void open(const Domain &ib) {
-        uct_tl_resource_desc_t *resources = nullptr;
-        unsigned count = 0;
-        check(uct_md_query_tl_resources(ib.md, &resources, &count), "uct_md_query_tl_resources");
-        std::string device;
-        for (unsigned i = 0; i < count && device.empty(); ++i)
-            if (std::strcmp(resources[i].tl_name, "rc_verbs") == 0)
-                device = resources[i].dev_name;
-        uct_release_tl_resource_list(resources);
-        if (device.empty())
-            throw std::runtime_error("the HCA has no rc_verbs");
-        uct_iface_config_t *config = nullptr;
-        check(uct_md_iface_config_read(ib.md, "rc_verbs", nullptr, nullptr, &config), "uct_md_iface_config_read");
-        uct_iface_params_t params{};
-        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-        params.mode.device.tl_name = "rc_verbs";
-        params.mode.device.dev_name = device.c_str();
-        const ucs_status_t status = uct_iface_open(ib.md, m_worker, &params, config, &m_iface);
-        uct_config_release(config);
-        check(status, "uct_iface_open");
-        uct_iface_progress_enable(m_iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    }
-
-    ucs_async_context_t *m_async = nullptr;
-    uct_worker_h m_worker = nullptr;
-    uct_iface_h m_iface = nullptr;
-    uct_ep_h m_ep = nullptr;
+    Interface m_interface;
+    Endpoint m_ep = m_interface.endpoint();
 };
 
 /// Has card memory, says where it is, and takes no further part.
@@ -254,7 +150,7 @@ void be_target(const Wire &wire) {
     const Domain gaudi("gaudi_copy"), ib("ib");
     const Connection connection(ib, wire);
     const CardMemory memory(gaudi, 2 * kBytes);
-    const uct_md_mem_reg_params dmabuf = memory.dmabuf(2 * kBytes);
+    const uct_md_mem_reg_params dmabuf = dmabuf_of(gaudi, memory, 2 * kBytes);
     const Registered registered(ib, memory.data(), 2 * kBytes, dmabuf);
     close(dmabuf.dmabuf_fd);
     const auto address = reinterpret_cast<std::uint64_t>(memory.data());
@@ -276,7 +172,7 @@ bool be_initiator(const Wire &wire) {
     const uct_md_mem_reg_params host{1, UCT_MD_MEM_ACCESS_ALL, UCT_DMABUF_FD_INVALID, 0, UCS_MEMORY_TYPE_HOST};
     const Registered source(ib, out.data(), kBytes, host), sink(ib, back.data(), kBytes, host);
     const CardMemory memory(gaudi, kBytes);
-    const uct_md_mem_reg_params dmabuf = memory.dmabuf(kBytes);
+    const uct_md_mem_reg_params dmabuf = dmabuf_of(gaudi, memory, kBytes);
     const Registered card(ib, memory.data(), kBytes, dmabuf);
     close(dmabuf.dmabuf_fd);
 
@@ -284,14 +180,14 @@ bool be_initiator(const Wire &wire) {
     std::uint64_t there = 0;
     std::memcpy(&there, offer.data(), sizeof there);
     uct_rkey_bundle_t key{};
-    check(uct_rkey_unpack(ib.component, offer.data() + sizeof there, &key), "uct_rkey_unpack");
+    check(uct_rkey_unpack(ib.component(), offer.data() + sizeof there, &key), "uct_rkey_unpack");
     connection.run(uct_ep_put_zcopy, out.data(), source.memh(), there, key.rkey, "host memory to the other card");
     connection.run(uct_ep_get_zcopy, memory.data(), card.memh(), there, key.rkey, "the other card to this card");
     connection.run(uct_ep_put_zcopy, memory.data(), card.memh(), there + kBytes, key.rkey,
                    "this card to the other card");
     connection.run(uct_ep_get_zcopy, back.data(), sink.memh(), there + kBytes, key.rkey,
                    "the other card to host memory");
-    uct_rkey_release(ib.component, &key);
+    uct_rkey_release(ib.component(), &key);
     wire.send({'e'});
     std::printf("%s\n", out == back ? "every byte came back" : "BYTES DIFFER");
     return out == back;

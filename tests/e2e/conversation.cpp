@@ -3,14 +3,7 @@
 
 #include "printed.h"
 
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <iostream>
 
 namespace e2e {
 
@@ -21,38 +14,20 @@ const char *name(Operation operation) {
 
 /// The library starts in the child and in the parent after the fork, as in two programs.
 void run_pair(const std::function<void(Side &, bool first)> &conversation, const Options &options) {
-    std::array<int, 2> ends{};
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
     const Printed printed;
-    const pid_t child = fork();
-    const bool first = child != 0;
-    close(ends[first ? 1 : 0]);
-    if (!first)
-        for (const auto &[variable, value] : options.second_environment)
-            setenv(variable.c_str(), value.c_str(), 1);
-    std::string problem;
-    try {
-        Pipe pipe(ends[first ? 0 : 1]);
+    const Ended ended = run_in_two_processes([&](Pipe &pipe, bool first) {
+        if (!first)
+            for (const auto &[variable, value] : options.second_environment)
+                setenv(variable.c_str(), value.c_str(), 1);
         if (options.before)
             options.before(first);
         Side side(pipe, options);
         conversation(side, first);
         side.meet();
-    } catch (const std::exception &error) {
-        problem = error.what();
-    }
-    close(ends[first ? 0 : 1]);
-    if (!first) {
-        if (!problem.empty())
-            std::cerr << "second side: " << problem << '\n';
-        std::fflush(stdout);
-        _exit(problem.empty() ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(problem, "");
+    });
+    EXPECT_EQ(ended.problem, "");
     EXPECT_EQ(printed.complaints().empty(), !options.complaints) << printed.text();
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the second side failed";
+    EXPECT_TRUE(ended.second_good) << "the second side failed";
 }
 
 namespace {
@@ -131,24 +106,14 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
         break;
     case Operation::put:
     case Operation::get: {
-        side.pipe().send(memory.key());
-        const std::vector<char> key = side.pipe().receive();
-        const auto address = reinterpret_cast<std::uint64_t>(memory.data());
-        const auto *raw = reinterpret_cast<const char *>(&address);
-        side.pipe().send({raw, raw + sizeof address});
-        const std::vector<char> remote_bytes = side.pipe().receive();
-        std::uint64_t remote = 0;
-        std::memcpy(&remote, remote_bytes.data(), sizeof remote);
+        const Place theirs = side.trade(memory.place());
         if (first) {
-            ucp_rkey_h rkey = nullptr;
-            check(ucp_ep_rkey_unpack(side.peer(), key.data(), &rkey), "ucp_ep_rkey_unpack");
+            const RemoteKey key = unpack_key(side.peer(), theirs.key);
             side.finish(operation == Operation::put
-                            ? ucp_put_nbx(side.peer(), memory.data(), size, remote, rkey, &param)
-                            : ucp_get_nbx(side.peer(), memory.data(), size, remote, rkey, &param),
+                            ? ucp_put_nbx(side.peer(), memory.data(), size, theirs.address, key.get(), &param)
+                            : ucp_get_nbx(side.peer(), memory.data(), size, theirs.address, key.get(), &param),
                         "put or get");
-            ucp_request_param_t none{};
-            side.finish(ucp_ep_flush_nbx(side.peer(), &none), "flush");
-            ucp_rkey_destroy(rkey);
+            side.flush(side.peer());
         }
         break;
     }

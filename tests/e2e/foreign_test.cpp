@@ -68,24 +68,15 @@ private:
     /// The first puts, or the second gets.
     void put_or_get(const Program::Memory &memory, bool put) {
         const Mapped mapped(m_side, memory.data(kOffset), kSize);
-        const std::vector<char> key = mapped.key();
-        std::vector<char> where(sizeof memory.address);
-        const std::uint64_t own = memory.address + kOffset;
-        std::memcpy(where.data(), &own, sizeof own);
-        m_side.pipe().send(key);
-        m_side.pipe().send(where);
-        const std::vector<char> their_key = m_side.pipe().receive(), their_place = m_side.pipe().receive();
-        std::uint64_t remote = 0;
-        std::memcpy(&remote, their_place.data(), sizeof remote);
+        const Place theirs = m_side.trade({mapped.key(), memory.address + kOffset});
         if (m_first == put) {
-            ucp_rkey_h rkey = nullptr;
-            check(ucp_ep_rkey_unpack(m_side.peer(), their_key.data(), &rkey), "ucp_ep_rkey_unpack");
+            const RemoteKey key = unpack_key(m_side.peer(), theirs.key);
             ucp_request_param_t param{};
-            m_side.finish(put ? ucp_put_nbx(m_side.peer(), memory.data(kOffset), kSize, remote, rkey, &param)
-                              : ucp_get_nbx(m_side.peer(), memory.data(kOffset), kSize, remote, rkey, &param),
-                          "put or get");
-            m_side.finish(ucp_ep_flush_nbx(m_side.peer(), &param), "flush");
-            ucp_rkey_destroy(rkey);
+            m_side.finish(
+                put ? ucp_put_nbx(m_side.peer(), memory.data(kOffset), kSize, theirs.address, key.get(), &param)
+                    : ucp_get_nbx(m_side.peer(), memory.data(kOffset), kSize, theirs.address, key.get(), &param),
+                "put or get");
+            m_side.flush(m_side.peer());
         }
         m_side.meet();
     }

@@ -1,166 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Another vendor's module, as far as a test needs one: a domain with memory of a type of its own, which it exports as
 // dma-bufs, and a transport that copies it. It shows that ours leaves such memory alone.
-#include "ucx/edge.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <climits>
-#include <cstring>
-#include <map>
-#include <memory>
+#include "plain_module.h"
 
 namespace {
 
 using namespace gaudi::ucx;
 
-constexpr ucs_memory_type_t kType = UCS_MEMORY_TYPE_ROCM;
+struct Ep : plain::Ep<Ep> {
+    using plain::Ep<Ep>::Ep;
 
-struct Memory {
-    std::size_t length;
-    int file;
-};
-std::map<char *, Memory> *s_memory;
-
-std::map<char *, Memory>::iterator find(const void *address) {
-    auto at = s_memory->upper_bound(static_cast<char *>(const_cast<void *>(address)));
-    if (at == s_memory->begin())
-        return s_memory->end();
-    --at;
-    return static_cast<const char *>(address) < at->first + at->second.length ? at : s_memory->end();
-}
-
-struct Component;
-
-struct Md : uct_md {
-    explicit Md(Component &owner);
-
-    void close() { delete this; }
-    ucs_status_t query(uct_md_attr_v2 *attr) {
-        const std::uint64_t plain = memory_type_bit(UCS_MEMORY_TYPE_HOST), own = memory_type_bit(kType);
-        attr->max_alloc = attr->max_reg = SIZE_MAX;
-        attr->flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG;
-        attr->reg_mem_types = attr->access_mem_types = plain | own;
-        attr->detect_mem_types = attr->alloc_mem_types = attr->dmabuf_mem_types = own;
-        attr->reg_alignment = 1;
-        std::memset(&attr->local_cpus, 0xff, sizeof attr->local_cpus);
-        std::strcpy(attr->component_name, "other");
-        return UCS_OK;
-    }
-    ucs_status_t mem_alloc(std::size_t *length, void **address, ucs_memory_type_t, ucs_sys_device_t, unsigned,
-                           const char *, uct_mem_h *memh) {
-        const int file = memfd_create("other", MFD_CLOEXEC);
-        if (ftruncate(file, static_cast<off_t>(*length)) != 0)
-            return UCS_ERR_NO_MEMORY;
-        *address = mmap(nullptr, *length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        s_memory->emplace(static_cast<char *>(*address), ::Memory{*length, file});
-        tell_ucx(*address, *length);
-        *memh = *address;
-        return UCS_OK;
-    }
-    ucs_status_t mem_free(uct_mem_h memh) {
-        const auto at = find(memh);
-        munmap(at->first, at->second.length);
-        ::close(at->second.file);
-        s_memory->erase(at);
-        return UCS_OK;
-    }
-    ucs_status_t mem_reg(void *address, std::size_t, const uct_md_mem_reg_params *, uct_mem_h *memh) {
-        *memh = address;
-        return UCS_OK;
-    }
-    ucs_status_t mem_dereg(const uct_md_mem_dereg_params *) { return UCS_OK; }
-    ucs_status_t mkey_pack(uct_mem_h, void *, std::size_t, const uct_md_mkey_pack_params *, void *) { return UCS_OK; }
-    ucs_status_t mem_query(const void *address, std::size_t, uct_md_mem_attr_v2 *attr) {
-        const auto at = find(address);
-        if (at == s_memory->end())
-            return UCS_ERR_INVALID_ADDR;
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) != 0)
-            attr->mem_type = kType;
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) != 0)
-            attr->sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN;
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) != 0)
-            attr->base_address = at->first;
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) != 0)
-            attr->alloc_length = at->second.length;
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0)
-            attr->dmabuf_fd = dup(at->second.file);
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET) != 0)
-            attr->dmabuf_offset = static_cast<std::size_t>(static_cast<const char *>(address) - at->first);
-        if ((attr->field_mask & UCT_MD_MEM_ATTR_V2_FIELD_MEM_FLAGS) != 0)
-            attr->mem_flags = UCS_MEM_FLAG_REGISTRABLE;
-        return UCS_OK;
-    }
-    ucs_status_t detect_memory_type(const void *address, std::size_t, ucs_memory_type_t *type) {
-        *type = kType;
-        return find(address) == s_memory->end() ? UCS_ERR_INVALID_ADDR : UCS_OK;
-    }
-    ucs_status_t query_devices(uct_tl_device_resource **devices, unsigned *count);
-    ucs_status_t iface_open(uct_worker_h worker, const uct_iface_params *params, const uct_iface_config *config,
-                            uct_iface_h *iface);
-
-    void tell_ucx(void *address, std::size_t length);
-
-    static uct_md_ops s_ops;
-    Host &host;
-};
-uct_md_ops Md::s_ops = make_md_ops<Md>();
-
-struct Component : uct_component {
-    explicit Component(Host &of) : uct_component{}, host(of) {
-        std::strcpy(name, "other");
-        fill_component<Component>(*this);
-        md_config = {"Other memory domain", "OTHER_", of.call().uct_md_config_table, 1, {}, 0};
-        cm_config = {"", "", nullptr, 0, {}, 0};
-        list_init(tl_list);
-        std::strcpy(tl.name, "other_cpy");
-        fill_tl<Md>(tl);
-        tl.config = {"Other transport",        "OTHER_CPY_", of.call().uct_iface_config_table,
-                     sizeof(uct_iface_config), {},           0};
-    }
-    ucs_status_t query_md_resources(uct_md_resource_desc **resources, unsigned *count) {
-        *resources = host.allocate<uct_md_resource_desc>(1, "other");
-        std::strcpy((*resources)->md_name, "other");
-        *count = 1;
-        return UCS_OK;
-    }
-    ucs_status_t md_open(const char *, const uct_md_config *, uct_md_h *md) {
-        *md = new Md(*this);
-        // The memory-type cache takes nothing before it has been asked for something.
-        ucs_memory_info info{};
-        host.call().ucs_memtype_cache_lookup(this, 1, &info);
-        return UCS_OK;
-    }
-    ucs_status_t rkey_unpack(const void *, const uct_rkey_unpack_params *, uct_rkey_t *rkey, void **handle) {
-        *rkey = 0;
-        *handle = nullptr;
-        return UCS_OK;
-    }
-    ucs_status_t rkey_release(uct_rkey_t, void *) { return UCS_OK; }
-
-    Host &host;
-    uct_tl tl{};
-};
-
-Md::Md(Component &owner) : uct_md{&s_ops, &owner}, host(owner.host) {}
-
-void Md::tell_ucx(void *address, std::size_t length) {
-    host.call().ucs_memtype_cache_update(address, length, kType, UCS_SYS_DEVICE_ID_UNKNOWN, UCS_MEM_FLAG_REGISTRABLE);
-}
-
-ucs_status_t Md::query_devices(uct_tl_device_resource **devices, unsigned *count) {
-    *devices = host.allocate<uct_tl_device_resource>(1, "other");
-    std::strcpy((*devices)->name, "other");
-    (*devices)->type = UCT_DEVICE_TYPE_ACC;
-    (*devices)->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
-    *count = 1;
-    return UCS_OK;
-}
-
-struct Iface;
-
-struct Ep : uct_ep {
     ucs_status_t put_short(const void *buffer, unsigned length, std::uint64_t remote, uct_rkey_t) {
         std::memcpy(reinterpret_cast<void *>(remote), buffer, length);
         return UCS_OK;
@@ -177,98 +26,35 @@ struct Ep : uct_ep {
         std::memcpy(iov->buffer, reinterpret_cast<const void *>(remote), iov->length);
         return UCS_OK;
     }
-    ucs_status_t pending_add(uct_pending_req *, unsigned) { return UCS_ERR_BUSY; }
-    void pending_purge(uct_pending_purge_callback_t, void *) {}
-    ucs_status_t flush(unsigned, uct_completion *) { return UCS_OK; }
-    ucs_status_t fence(unsigned) { return UCS_OK; }
-    void destroy() { delete this; }
 };
 
-struct Iface : uct_base_iface {
-    explicit Iface(Md &md_) : domain(md_) {}
+struct Iface : plain::Iface<Iface, Ep> {
+    using plain::Iface<Iface, Ep>::Iface;
 
-    void close() {
-        host().uct_base_iface_progress_disable(&super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-        host().ucs_class_call_cleanup_chain(host().uct_base_iface_t_class, this, -1);
-        delete this;
-    }
-    ucs_status_t query(uct_iface_attr *attr) {
-        host().uct_base_iface_query(this, attr);
-        attr->iface_addr_len = sizeof(void *);
-        attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE | UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT |
-                          UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_PENDING;
-        for (uct_iface_rma_limits *limits : {&attr->cap.put, &attr->cap.get})
-            *limits = {UINT_MAX, 0, 0, SIZE_MAX, 1, 1, 1};
-        attr->bandwidth = {0, 1e10};
-        attr->latency = {1e-6, 0};
-        return UCS_OK;
-    }
-    ucs_status_t estimate_perf(uct_perf_attr *attr) {
-        if ((attr->field_mask & UCT_PERF_ATTR_FIELD_LOCAL_MEMORY_TYPE) != 0 &&
-            (attr->field_mask & UCT_PERF_ATTR_FIELD_REMOTE_MEMORY_TYPE) != 0) {
-            const auto local = attr->local_memory_type, remote = attr->remote_memory_type;
-            const auto ours = [](ucs_memory_type_t type) { return type == kType || type == UCS_MEMORY_TYPE_HOST; };
-            if (!ours(local) || !ours(remote) || (local == UCS_MEMORY_TYPE_HOST && remote == UCS_MEMORY_TYPE_HOST))
-                return UCS_ERR_UNSUPPORTED;
-        }
-        attr->send_pre_overhead = attr->send_post_overhead = attr->recv_overhead = 0;
-        attr->bandwidth = attr->path_bandwidth = {0, 1e10};
-        attr->latency = {1e-6, 0};
-        attr->max_inflight_eps = SIZE_MAX;
-        attr->flags = 0;
-        return UCS_OK;
-    }
-    ucs_status_t get_address(uct_iface_addr *address) {
-        const std::uint64_t own = id();
-        std::memcpy(static_cast<void *>(address), &own, sizeof own);
-        return UCS_OK;
-    }
-    ucs_status_t get_device_address(uct_device_addr *) { return UCS_OK; }
-    int is_reachable_v2(const uct_iface_is_reachable_params *params) {
-        const std::uint64_t own = id();
-        return params->iface_addr &&
-               std::memcmp(static_cast<const void *>(params->iface_addr), &own, sizeof own) == 0 &&
-               host().uct_iface_scope_is_reachable(&super, params);
-    }
-    ucs_status_t flush(unsigned, uct_completion *) { return UCS_OK; }
-    ucs_status_t fence(unsigned) { return UCS_OK; }
-    ucs_status_t create_ep(const uct_ep_params *, uct_ep_h *ep) {
-        *ep = new Ep{{&super}};
-        return UCS_OK;
-    }
-
-    /// A forked process has the same addresses.
-    std::uint64_t id() const {
-        return reinterpret_cast<std::uint64_t>(this) ^ static_cast<std::uint64_t>(getpid()) << 48;
-    }
-    const Functions &host() const { return domain.host.call(); }
-    Md &domain;
+    static constexpr ucs_memory_type_t kType = UCS_MEMORY_TYPE_ROCM;
+    static constexpr double kBandwidth = 1e10, kLatency = 1e-6, kOverhead = 0;
 };
 
-ucs_status_t Md::iface_open(uct_worker_h worker, const uct_iface_params *params, const uct_iface_config *config,
-                            uct_iface_h *iface) {
-    auto made = std::make_unique<Iface>(*this);
-    auto operations = make_iface_ops<Iface, Ep>(host);
-    static auto *internal = new uct_iface_internal_ops(make_iface_internal_ops<Iface, Ep>(host));
-    int count = 1;
-    if (const ucs_status_t status =
-            host.call().uct_base_iface_t_init(made.get(), host.call().uct_base_iface_t_class, &count, &operations,
-                                              internal, this, worker, params, config);
-        status != UCS_OK)
+struct Md : plain::Md<Md, Iface> {
+    using plain::Md<Md, Iface>::Md;
+
+    static constexpr plain::Names kNames{"other", "other_cpy", "OTHER_", "OTHER_CPY_"};
+
+    ucs_status_t query(uct_md_attr_v2 *attr) {
+        const ucs_status_t status = plain::Md<Md, Iface>::query(attr);
+        attr->dmabuf_mem_types = memory_type_bit(Iface::kType);
         return status;
-    *iface = &made.release()->super;
-    return UCS_OK;
-}
+    }
+    static void *map(std::size_t length, int &file) {
+        file = memfd_create("other", MFD_CLOEXEC);
+        if (ftruncate(file, static_cast<off_t>(length)) != 0)
+            return MAP_FAILED;
+        return mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+};
 
 } // namespace
 
 extern "C" __attribute__((visibility("protected"))) signed char ucs_module_global_init() {
-    const auto host = Host::of(__builtin_return_address(0));
-    if (!host || !(*host)->find_uct())
-        return UCS_ERR_UNSUPPORTED;
-    s_memory = new std::map<char *, ::Memory>;
-    auto *component = new Component(**host);
-    (*host)->call().uct_component_register(component);
-    (*host)->call().uct_tl_register(component, &component->tl);
-    return UCS_OK;
+    return plain::start<Md>(__builtin_return_address(0));
 }

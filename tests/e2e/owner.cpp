@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstring>
-
 namespace e2e {
 
 Mapped::Mapped(Side &side, void *address, std::size_t length) : m_side(side) {
@@ -17,14 +15,7 @@ Mapped::Mapped(Side &side, void *address, std::size_t length) : m_side(side) {
 
 Mapped::~Mapped() { ucp_mem_unmap(m_side.context(), m_memh); }
 
-std::vector<char> Mapped::key() const {
-    void *buffer = nullptr;
-    std::size_t length = 0;
-    check(ucp_rkey_pack(m_side.context(), m_memh, &buffer, &length), "ucp_rkey_pack");
-    std::vector<char> key(static_cast<char *>(buffer), static_cast<char *>(buffer) + length);
-    ucp_rkey_buffer_release(buffer);
-    return key;
-}
+std::vector<char> Mapped::key() const { return pack_key(m_side.context(), m_memh); }
 
 Bytes Cards::look(const Buffer &buffer, std::size_t length) const {
     const auto seen = m_domain.query(buffer.data(), length, 0x7f);
@@ -39,10 +30,8 @@ Bytes Cards::look(const Buffer &buffer, std::size_t length) const {
 }
 
 void have_written(Side &side, const Order &order) {
-    std::vector<char> address(sizeof order.address);
-    std::memcpy(address.data(), &order.address, sizeof order.address);
     side.pipe().send(order.key);
-    side.pipe().send(address);
+    side.pipe().send_number(order.address);
     side.pipe().send(order.bytes);
     side.meet();
 }
@@ -51,15 +40,13 @@ void dismiss(Side &side) { side.pipe().send({}); }
 
 void obey(Side &side) {
     for (std::vector<char> key = side.pipe().receive(); !key.empty(); key = side.pipe().receive()) {
-        const std::vector<char> where = side.pipe().receive(), bytes = side.pipe().receive();
-        std::uint64_t address = 0;
-        std::memcpy(&address, where.data(), sizeof address);
-        ucp_rkey_h rkey = nullptr;
-        check(ucp_ep_rkey_unpack(side.peer(), key.data(), &rkey), "ucp_ep_rkey_unpack");
+        const std::uint64_t address = side.pipe().receive_number();
+        const std::vector<char> bytes = side.pipe().receive();
+        RemoteKey unpacked = unpack_key(side.peer(), key);
         ucp_request_param_t param{};
-        side.finish(ucp_put_nbx(side.peer(), bytes.data(), bytes.size(), address, rkey, &param), "put");
-        side.finish(ucp_ep_flush_nbx(side.peer(), &param), "flush");
-        ucp_rkey_destroy(rkey);
+        side.finish(ucp_put_nbx(side.peer(), bytes.data(), bytes.size(), address, unpacked.get(), &param), "put");
+        side.flush(side.peer());
+        unpacked.reset(); // before the owner goes on
         side.meet();
     }
 }

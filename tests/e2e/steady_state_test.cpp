@@ -38,25 +38,21 @@ TEST(SteadyState, a_thousand_posted_copies_through_uct_take_few_submissions) {
 /// Puts on the endpoint to oneself, posted all together.
 class Loopback {
 public:
-    Loopback(Side &side, Memory &memory) : m_side(side), m_memory(memory) {
-        check(ucp_ep_rkey_unpack(side.self(), memory.key().data(), &m_key), "ucp_ep_rkey_unpack");
-    }
-    ~Loopback() { ucp_rkey_destroy(m_key); }
-    Loopback(const Loopback &) = delete;
-    Loopback &operator=(const Loopback &) = delete;
+    Loopback(Side &side, Memory &memory)
+        : m_side(side), m_memory(memory), m_key(unpack_key(side.self(), memory.key())) {}
 
     void post(const char *from, std::size_t offset, std::size_t length) {
         ucp_request_param_t param{};
-        ucs_status_ptr_t request = ucp_put_nbx(
-            m_side.self(), from, length, reinterpret_cast<std::uint64_t>(m_memory.data() + offset), m_key, &param);
+        ucs_status_ptr_t request =
+            ucp_put_nbx(m_side.self(), from, length, reinterpret_cast<std::uint64_t>(m_memory.data() + offset),
+                        m_key.get(), &param);
         if (UCS_PTR_IS_ERR(request))
             check(UCS_PTR_STATUS(request), "put");
         if (request)
             m_requests.push_back(request);
     }
     void flush() {
-        ucp_request_param_t none{};
-        m_side.finish(ucp_ep_flush_nbx(m_side.self(), &none), "flush");
+        m_side.flush(m_side.self());
         for (ucs_status_ptr_t request : m_requests)
             m_side.finish(request, "put");
         m_requests.clear();
@@ -65,7 +61,7 @@ public:
 private:
     Side &m_side;
     Memory &m_memory;
-    ucp_rkey_h m_key = nullptr;
+    const RemoteKey m_key;
     std::vector<ucs_status_ptr_t> m_requests;
 };
 

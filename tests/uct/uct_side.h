@@ -2,6 +2,7 @@
 // The domain gaudi_copy and its transport as a program sees them through UCT's own API.
 #pragma once
 
+#include "uct_open.h"
 #include "uct_v2.h"
 
 #include "e2e/printed.h"
@@ -12,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,27 +25,20 @@ inline constexpr std::size_t kKiB = 1u << 10;
 inline constexpr std::size_t kMiB = 1u << 20;
 inline constexpr std::size_t kPage = 768 * kMiB; // of a Gaudi2
 
-struct Failure : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-void check(ucs_status_t status, const char *what);
+using uct_open::check;
+using uct_open::Failure;
 Bytes pattern(std::size_t size, std::uint64_t seed);
 
 /// Values for UCX_GAUDI_COPY_* by name.
-using Settings = std::vector<std::pair<const char *, const char *>>;
+using Settings = uct_open::Settings;
 
-class Domain {
+class Domain : public uct_open::Domain {
 public:
     /// Nothing when UCX does not offer it.
     static std::unique_ptr<Domain> find(const Settings &settings = {});
     /// The same, and it is there.
     explicit Domain(const Settings &settings = {});
-    ~Domain();
-    Domain(const Domain &) = delete;
-    Domain &operator=(const Domain &) = delete;
 
-    uct_component_h component() const { return m_component; }
-    uct_md_h md() const { return m_md; }
     uct_md_attr_t attributes() const;
     /// Of memory at `address`; `mask` as in uct_v2.h.
     std::optional<MemoryAttributes> query(const void *address, std::size_t length = 1, std::uint64_t mask = 0x4f) const;
@@ -58,10 +51,6 @@ private:
         explicit Nothing() = default;
     };
     explicit Domain(Nothing) {}
-    bool open(const Settings &settings);
-
-    uct_component_h m_component = nullptr;
-    uct_md_h m_md = nullptr;
 };
 
 /// Gaudi memory.
@@ -91,18 +80,12 @@ private:
     uct_allocated_memory_t m_memory{};
 };
 
-class Transport {
+class Transport : public uct_open::Interface {
 public:
-    explicit Transport(Domain &domain, const char *name = "gaudi_cpy");
-    ~Transport();
-    Transport(const Transport &) = delete;
-    Transport &operator=(const Transport &) = delete;
+    explicit Transport(Domain &domain, const char *name = "gaudi_cpy") : Interface(domain, name, "gaudi") {}
 
-    uct_iface_h iface() const { return m_iface; }
-    uct_ep_h ep() const { return m_ep; }
-    uct_worker_h worker() const { return m_worker; }
-    uct_iface_attr_t attributes() const;
-    unsigned progress() const { return uct_worker_progress(m_worker); }
+    uct_ep_h ep() const { return m_ep.get(); }
+    unsigned progress() const { return uct_worker_progress(worker()); }
 
     /// One copy, run to its end.
     ucs_status_t put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh = nullptr) const;
@@ -115,10 +98,7 @@ public:
 private:
     ucs_status_t finish(ucs_status_t status, uct_completion_t &comp) const;
 
-    ucs_async_context_t *m_async = nullptr;
-    uct_worker_h m_worker = nullptr;
-    uct_iface_h m_iface = nullptr;
-    uct_ep_h m_ep = nullptr;
+    uct_open::Endpoint m_ep = endpoint_to_itself();
 };
 
 /// What softgaudi has counted, over all cards.

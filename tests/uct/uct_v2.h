@@ -69,7 +69,4 @@ struct PerfAttributes {
 };
 ucs_status_t uct_iface_estimate_perf(uct_iface_h iface, PerfAttributes *attributes);
 
-ucs_status_t ucs_async_context_create(ucs_async_mode_t mode, ucs_async_context_t **async);
-void ucs_async_context_destroy(ucs_async_context_t *async);
-
 } // extern "C"
