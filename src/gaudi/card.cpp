@@ -154,9 +154,11 @@ void Card::let_go() {
     m_life.fetch_add(1, std::memory_order_acq_rel);
     // Who holds it may be in a call to the framework, and that may be waiting for us: it sees that the life is over.
     std::unique_lock copier_guard(m_copier_mutex, std::try_to_lock);
-    for (const auto limit = std::chrono::steady_clock::now() + kBusy;
-         !copier_guard && std::chrono::steady_clock::now() < limit; std::this_thread::yield())
+    const auto limit = std::chrono::steady_clock::now() + kBusy;
+    while (!copier_guard && !(m_calls_framework.load() && std::chrono::steady_clock::now() > limit)) {
+        std::this_thread::yield();
         copier_guard = std::unique_lock(m_copier_mutex, std::try_to_lock);
+    }
     if (copier_guard) {
         m_no_copier.reset();
         if (m_copier)
@@ -220,9 +222,11 @@ bool Card::find_copy_path() {
 Result<Copier *> Card::copier() {
     if (Copier *started = m_started.load(std::memory_order_acquire))
         return started;
-    if (!find_copy_path())
+    if (!can_copy() && !find_copy_path())
         return tl::unexpected(thunk::make_error(
             ENOTSUP, "copy", m_bus_id, "this generation of cards takes no copies from outside its own framework"));
+    if (m_letting_go.load(std::memory_order_acquire)) // who asks again and again must not keep it from ending
+        return tl::unexpected(closed_by_owner(*this));
     const std::lock_guard guard(m_copier_mutex);
     if (m_no_copier)
         return tl::unexpected(*m_no_copier);
@@ -232,10 +236,16 @@ Result<Copier *> Card::copier() {
     auto device = open();
     if (!device)
         return tl::unexpected(device.error());
-    auto made = takes_submissions() ? Copier::start(*this, *device) : Copier::start_by_framework(*this, *device);
+    const auto by_framework = [&] {
+        m_calls_framework.store(true);
+        auto copier = Copier::start_by_framework(*this, *device);
+        m_calls_framework.store(false);
+        return copier;
+    };
+    auto made = takes_submissions() ? Copier::start(*this, *device) : by_framework();
     if (!made && adopted() && takes_submissions()) {
         const Error refusal = made.error();
-        made = Copier::start_by_framework(*this, *device);
+        made = by_framework();
         if (!made && life == m_life.load(std::memory_order_acquire))
             m_no_copier = refusal;
         if (!made)

@@ -105,7 +105,8 @@ private:
     std::atomic<bool> m_opened{false}, m_adopted{false}, m_framework_copies{false};
     std::atomic<std::uint64_t> m_resets{0}; // that a shared card had gone through before
     std::vector<int> m_closing;             // descriptors of theirs, on their way out
-    bool m_letting_go = false;
+    std::atomic<bool> m_letting_go{false};
+    std::atomic<bool> m_calls_framework{false}; // with m_copier_mutex held
     std::atomic<std::uint64_t> m_life{0};
     std::atomic<Exports> m_exports{Exports::unknown};
     std::string m_why_no_exports;

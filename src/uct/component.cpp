@@ -200,8 +200,9 @@ void Component::watch_host_memory() {
         HostCache::get().enable();
 }
 
-/// Whatever is in UCX's cache as host memory, or not at all, UCX never asks about; what is there as unknown it does. No
-/// processor has these addresses, so nobody else pays for it.
+/// Whatever is not in UCX's cache UCX takes for host memory and never asks about; what is there as unknown it does. Entered
+/// before anybody has a card open, because whoever opens one later need not be seen. No processor has these addresses, so
+/// nobody else is asked about; but a cache that is not empty costs host messages a look into it.
 void Component::have_asked(Range range) {
     if (range.length != 0)
         m_host.call().ucs_memtype_cache_update(reinterpret_cast<const void *>(range.base), range.length,

@@ -297,6 +297,62 @@ TEST_F(BookkeepingTest, threads_that_map_and_unmap_at_full_speed_are_followed_ex
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
+TEST_F(BookkeepingTest, threads_that_copy_and_register_survive_a_card_that_is_closed_and_opened_again) {
+    constexpr unsigned kLives = 5;
+    std::atomic<std::uint64_t> memory{0};
+    std::atomic<unsigned> copies{0};
+    std::atomic<bool> over{false};
+    const HostMemory host(4 * kMiB);
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { // copies to what there is, or was a moment ago
+        Mover mover(cards());
+        while (!over)
+            if (const std::uint64_t at = memory; at != 0 && mover.copy_now(at, host.address(), 100'000) == 0)
+                ++copies;
+            else
+                std::this_thread::yield();
+    });
+    threads.emplace_back([&] { // registers, copies once, and gives the registration back
+        Mover mover(cards());
+        while (!over)
+            if (const std::uint64_t at = memory) {
+                HostRange range(host.address(), host.size(), cards().all().size());
+                range.may_leave();
+                Tally tally;
+                if (mover.post({host.address(), at, kMiB, &range, Tally::count, &tally}) == Mover::Posted::started)
+                    until([&] {
+                        mover.progress();
+                        return mover.outstanding() == 0;
+                    });
+            }
+    });
+    threads.emplace_back([&] { // exports, as a NIC's domain does
+        while (!over)
+            if (Region *region = cards().look_up(memory))
+                (void)region->dmabuf();
+    });
+    for (unsigned life = 0; life < kLives; ++life) {
+        int fd = -1;
+        // An export that is being made keeps the card for the moment.
+        EXPECT_TRUE(until([&] { return (fd = open()) >= 0; })) << life;
+        memory = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+        EXPECT_NE(memory, 0u);
+        const unsigned before = copies;
+        EXPECT_TRUE(until([&] { return copies != before; })) << "no copy in life " << life;
+        EXPECT_EQ(m_book.close(fd), 0);
+    }
+    over = true;
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(Counters(card())["hard_resets"], 0u);
+    // Whoever has it now, it works.
+    int fd = -1;
+    ASSERT_TRUE(until([&] { return (fd = open()) >= 0; }));
+    const std::uint64_t last = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    EXPECT_EQ(Mover(cards()).copy_now(last, host.address(), kMiB), 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
 TEST_F(BookkeepingTest, registrations_that_come_and_go_under_load_hold_nothing_for_ever) {
     constexpr unsigned kThreads = 4, kTimes = 50;
     const int fd = open();
