@@ -25,7 +25,7 @@ public:
     /// About to be unmapped: everybody lets go of it, and nobody finds it until unmapped() says that it is over, well or
     /// not. Whether it was exported, so that the driver may refuse for a while.
     bool unmapping(Card &card, std::uint64_t base);
-    /// The driver keeps it for now, and its owner has been told otherwise: it takes until unmapped().
+    /// The driver still has it, because a NIC does, although its owner believes it gone; until unmapped() says so.
     void lingers(const Card &card, std::uint64_t base);
     void unmapped(Card &card, std::uint64_t base);
 

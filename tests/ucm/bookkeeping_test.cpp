@@ -253,6 +253,19 @@ TEST_F(BookkeepingTest, who_opens_a_card_that_we_have_shares_ours) {
     EXPECT_EQ(Mover(cards()).copy_now(host.address(), ours, kMiB), 0);
 }
 
+TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
+    const int unseen = open();
+    ASSERT_GE(unseen, 0);
+    ASSERT_NE(m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0), 0u);
+    ASSERT_TRUE(card().adopted());
+    ASSERT_EQ(::close(unseen), 0); // only our duplicate holds it now
+    EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str()), -EBUSY);
+    const int again = open();
+    EXPECT_GE(again, 0);
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
 TEST_F(BookkeepingTest, other_descriptors_are_left_alone) {
     const thunk::Fd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
     EXPECT_EQ(m_book.unmap(file.get(), 4096), Other::call().memory_unmap(file.get(), 4096));
