@@ -83,6 +83,43 @@ TEST_F(Adopted, a_gaudi3_is_copied_from_and_to_by_it_alone) {
     EXPECT_EQ(Counters(card())["submissions"], 0u);
 }
 
+TEST_F(Adopted, neighbours_in_two_registrations_stay_two_copies) {
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    const Bytes sent = pattern(kMiB, 11);
+    Mover mover(cards());
+    m_host.write(8 * kMiB, sent);
+    ASSERT_EQ(mover.copy_now(address, m_host.address(8 * kMiB), kMiB), 0) << mover.problem();
+    HostRange first(m_host.address(), 128 * kKiB, cards().all().size());
+    HostRange second(m_host.address(128 * kKiB), 128 * kKiB, cards().all().size());
+    Tally tally;
+    const auto up = [&](std::uint64_t offset, HostRange &range) {
+        return mover.post({m_host.address(offset), address + offset, 64 * kKiB, &range, Tally::count, &tally});
+    };
+    ASSERT_EQ(up(0, first), Mover::Posted::started); // keeps the stream busy, so that the others wait for each other
+    ASSERT_EQ(up(64 * kKiB, first), Mover::Posted::started);
+    ASSERT_EQ(up(128 * kKiB, second), Mover::Posted::started);
+    ASSERT_TRUE(finish(mover));
+    EXPECT_EQ(tally.failed, 0u);
+    EXPECT_TRUE(m_host.read(0, 192 * kKiB) == Bytes(sent.begin(), sent.begin() + 192 * kKiB));
+}
+
+TEST_F(Adopted, what_a_nic_wrote_is_seen_by_its_copies) {
+    set("SOFTGAUDI_QUIRKS", "posted");
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    Region *region = cards().look_up(address);
+    ASSERT_NE(region, nullptr);
+    const thunk::Fd exported = value(region->dmabuf());
+    const Bytes sent = pattern(kMiB, 12);
+    ASSERT_EQ(pwrite(exported.get(), sent.data(), sent.size(), static_cast<off_t>(address - region->base())),
+              static_cast<ssize_t>(sent.size()));
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(m_host.address(), address, kMiB), 0) << mover.problem();
+    ASSERT_TRUE(card().copier_if_started()->by_framework());
+    EXPECT_TRUE(m_host.read(0, kMiB) == sent);
+}
+
 TEST_F(Adopted, without_its_copy_call_there_is_no_copy_path_and_a_sentence) {
     acquire(0, STANDIN_OLD_SYNAPSE); // which has no streams that we can use
     Mover mover(cards());
