@@ -76,12 +76,12 @@ void HostRange::end_mappings(std::vector<HostMapping> &later) {
     m_mappings.clear();
 }
 
-int HostRange::unmap_from(const Card &card) {
+std::optional<unsigned> HostRange::unmap_from(const Card &card) {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
+    m_starts[card.index()].store(0, std::memory_order_seq_cst); // also while it is being mapped on another card
     if (!guard)
-        return -1;
-    m_starts[card.index()].store(0, std::memory_order_seq_cst);
-    return static_cast<int>(std::erase_if(m_mappings, [&](const Mapped &mapped) { return mapped.card == &card; }));
+        return {};
+    return static_cast<unsigned>(std::erase_if(m_mappings, [&](const Mapped &mapped) { return mapped.card == &card; }));
 }
 
 Result<HostMapping> HostRange::map(Card &card) const {
@@ -141,7 +141,9 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
         known = start.load(std::memory_order_acquire);
         if (known == 0) {
             const std::uint64_t life = card.life();
+            m_being_mapped.store(true, std::memory_order_release);
             auto mapping = map_with_room(card);
+            m_being_mapped.store(false, std::memory_order_release);
             if (!mapping && may_pass(mapping.error().code))
                 return {};
             known = kRefused;

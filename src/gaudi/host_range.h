@@ -85,8 +85,10 @@ public:
     std::uint64_t last_use() const { return m_last_use.load(std::memory_order_relaxed); }
     /// Those that a framework made are handed out, to be ended when no lock is held.
     bool unmap_if_idle(std::vector<HostMapping> &later);
-    /// How many mappings ended, none or one; -1 while a thread is mapping it.
-    int unmap_from(const Card &card);
+    /// How many mappings ended, none or one; nothing while another thread is at it.
+    std::optional<unsigned> unmap_from(const Card &card);
+    /// Whether that thread is in a call that makes a mapping, of which nobody knows before Pinned::add has agreed.
+    bool being_mapped() const { return m_being_mapped.load(std::memory_order_acquire); }
     void end_mappings(std::vector<HostMapping> &later);
 
     /// Whether the processor cannot touch it, so that there is no other way than on().
@@ -108,7 +110,7 @@ private:
     std::atomic<std::uint32_t> m_small_copies{0};
     std::atomic<std::uint64_t> m_last_use{0};
     bool m_may_leave = false;
-    std::atomic<bool> m_was_mapped{false};
+    std::atomic<bool> m_was_mapped{false}, m_being_mapped{false};
     std::mutex m_mutex;
     struct Mapped {
         Card *card;

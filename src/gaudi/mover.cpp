@@ -82,8 +82,35 @@ bool Mover::locate_beyond(std::uint64_t address, std::uint64_t length, Place &pl
     return true;
 }
 
-inline Copier *Mover::copier_of(Card &card) {
-    return &card == m_last_card && !m_last_copier->failed() ? m_last_copier : start_copier(card);
+/// The engines of the cards at both ends.
+inline bool Mover::take_copiers(Ends &ends, std::uint64_t length) {
+    bool known = true;
+    for (Place *place : {&ends.destination, &ends.source})
+        if (place->card) {
+            place->copier = m_by_card[place->card->index()];
+            known = known && place->copier && !place->copier->failed();
+        }
+    return known || take_copiers_anew(ends, length);
+}
+
+/// An engine serves one life of its card. What was found before there was the engine may be of an earlier life: found again
+/// after it, it is of the engine's own, or the engine takes no more copies.
+bool Mover::take_copiers_anew(Ends &ends, std::uint64_t length) {
+    for (Place *place : {&ends.destination, &ends.source}) {
+        Card *card = place->card;
+        if (card && !(place->copier = start_copier(*card)))
+            return false;
+    }
+    for (Place *place : {&ends.destination, &ends.source}) {
+        const Card *card = place->card;
+        if (!locate(place->address, length, *place))
+            return false;
+        if (place->card != card) {
+            m_problem = fmt::format("{:#x} has just left its card", place->address);
+            return false;
+        }
+    }
+    return true;
 }
 
 Copier *Mover::start_copier(Card &card) {
@@ -99,8 +126,7 @@ Copier *Mover::start_copier(Card &card) {
         m_problem = fmt::format("card {} takes no more copies: {}", card.bus_id(), copier->failure());
         return nullptr;
     }
-    m_last_card = &card;
-    m_last_copier = copier;
+    m_by_card[card.index()] = copier;
     return copier;
 }
 
@@ -118,9 +144,9 @@ Mover::Posted Mover::post(const Operation &operation) {
     const auto no_way = [](Card &at) { return !at.can_copy() && !at.find_copy_path(); };
     if (no_way(*card) || (two_cards && no_way(*ends.destination.card)))
         return Posted::unsupported;
-    Copier *copier = copier_of(*card);
-    if (!copier || (two_cards && !copier_of(*ends.destination.card)))
+    if (!take_copiers(ends, operation.length))
         return Posted::failed;
+    Copier *copier = ends.source.card ? ends.source.copier : ends.destination.copier;
     const bool small =
         !operation.range && operation.length < kStageBelow && !(ends.source.card && ends.destination.card);
     const Posted posted = two_cards ? post_between_cards(operation, ends, *copier)
@@ -284,10 +310,8 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
     }
     if (length == 0)
         return 0;
-    Copier *copier = nullptr;
-    for (const Place *place : {&ends.destination, &ends.source})
-        if (place->card && !(copier = copier_of(*place->card)))
-            return EIO;
+    if (!take_copiers(ends, length))
+        return EIO;
     struct State {
         bool over = false;
         int error = 0;
@@ -303,7 +327,7 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
             auto &seen = *static_cast<State *>(ended.user);
             seen = {true, ended.error};
         };
-        copier->post(Direction::on_card, *transfer);
+        ends.source.copier->post(Direction::on_card, *transfer);
     } else {
         const auto done = [](void *user, int error) { *static_cast<State *>(user) = {true, error}; };
         if (!m_short_stager.post(ends.destination, ends.source, length, done, &state)) {
@@ -320,17 +344,15 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
             m_short_stager.pump();
         if (spins >= kSpins)
             for (const Place *place : {&ends.destination, &ends.source})
-                if (Copier *used = place->card ? place->card->copier_if_started() : nullptr; used && used->busy())
-                    used->sleep();
+                if (place->copier && place->copier->busy())
+                    place->copier->sleep();
     }
     if (state.error != 0) {
         m_problem = "the copy failed: the memory to stage it in cannot be mapped";
         for (const Place *place : {&ends.destination, &ends.source})
-            if (place->card)
-                for (const Copier *used : m_copiers) // also one that its card has no more
-                    if (&used->card() == place->card && used->failed())
-                        m_problem =
-                            fmt::format("the copy failed on card {}: {}", place->card->bus_id(), used->failure());
+            if (place->copier && place->copier->failed())
+                m_problem =
+                    fmt::format("the copy failed on card {}: {}", place->card->bus_id(), place->copier->failure());
     }
     return state.error;
 }

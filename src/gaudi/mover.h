@@ -17,7 +17,8 @@ namespace gaudi {
 class Mover {
 public:
     explicit Mover(Cards &cards)
-        : m_cards(cards), m_stager(m_channel, m_ring), m_short_stager(m_short_channel, m_short_ring) {}
+        : m_cards(cards), m_stager(m_channel, m_ring), m_short_stager(m_short_channel, m_short_ring),
+          m_by_card(cards.all().size()) {}
     ~Mover() { settle(); }
     Mover(const Mover &) = delete;
     Mover &operator=(const Mover &) = delete;
@@ -81,7 +82,8 @@ private:
     /// `range` is held, and let go when the copy has ended.
     void start(Copier &copier, Direction direction, std::uint64_t destination, std::uint64_t source,
                const Operation &operation, HostRange *range, bool flush);
-    Copier *copier_of(Card &card);
+    bool take_copiers(Ends &ends, std::uint64_t length);
+    bool take_copiers_anew(Ends &ends, std::uint64_t length);
     Copier *start_copier(Card &card);
 
     Cards &m_cards;
@@ -94,10 +96,9 @@ private:
     Channel m_short_channel;
     Stager m_short_stager;
     std::vector<Copier *> m_copiers; // that this mover has used
-    Card *m_last_card = nullptr;     // and the one it used last
+    std::vector<Copier *> m_by_card; // and the last one of each card
     const Region *m_last_region = nullptr;
     std::uint64_t m_last_generation = 0;
-    Copier *m_last_copier = nullptr;
     std::string m_problem;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -82,18 +83,18 @@ bool Pinned::add(HostRange &range, std::uint64_t length, const Card &card, std::
 }
 
 void Pinned::leave(const Card &card) {
-    // Who maps a range has its mutex and waits for ours, or for a framework that waits for us: theirs is only tried, and not
-    // for ever. What is mapped after that belongs to a life that is over.
+    // Who maps a range has its mutex and waits for ours: theirs is only tried. The call that maps may also wait for a
+    // framework that waits for us, so it is not waited for without end; what it has mapped then is of a life that is over.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
-    bool all = false;
-    while (!all && std::chrono::steady_clock::now() < limit) {
+    for (bool all = false; !all;) {
         all = true;
         {
             const std::lock_guard guard(m_mutex);
             for (Entry &entry : m_entries) {
-                const int ended = entry.range->unmap_from(card);
-                all = all && ended >= 0;
-                if (ended <= 0)
+                const std::optional<unsigned> ended = entry.range->unmap_from(card);
+                if (!ended)
+                    all = all && entry.range->being_mapped() && std::chrono::steady_clock::now() > limit;
+                if (ended.value_or(0) == 0)
                     continue;
                 const std::uint64_t share = entry.length / entry.mappings;
                 entry.length -= share;

@@ -82,7 +82,7 @@ bool Stager::start_piece(Copy &copy) {
     copy.started += length;
     ++copy.pieces;
     if (copy.source.card)
-        return post_piece(piece, *copy.source.card, true, copy.source.address + piece.offset);
+        return post_piece(piece, copy.source, true);
     std::memcpy(m_ring.memory(*stretch), reinterpret_cast<const void *>(copy.source.address + piece.offset), length);
     return drain_piece(piece);
 }
@@ -94,25 +94,24 @@ bool Stager::drain_piece(Piece &piece) {
         return false;
     }
     if (destination.card)
-        return post_piece(piece, *destination.card, false, destination.address + piece.offset);
+        return post_piece(piece, destination, false);
     std::memcpy(reinterpret_cast<void *>(destination.address + piece.offset), m_ring.memory(number(piece)),
                 piece.length);
     end_piece(piece, 0);
     return true;
 }
 
-bool Stager::post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_address) {
-    const auto copier = card.copier();
-    const auto staged = copier ? m_ring.on(card, number(piece)) : std::nullopt;
+bool Stager::post_piece(Piece &piece, const Place &place, bool up) {
+    const auto staged = m_ring.on(*place.card, number(piece));
     if (!staged) {
         end_piece(piece, EIO);
         return false;
     }
     Transfer *transfer = m_channel.take();
-    transfer->source = up ? device_address : *staged;
-    transfer->destination = up ? *staged : device_address;
+    transfer->source = up ? place.address + piece.offset : *staged;
+    transfer->destination = up ? *staged : place.address + piece.offset;
     transfer->length = piece.length;
-    transfer->flush = up && piece.copy->source.flush;
+    transfer->flush = up && place.flush;
     transfer->user = &piece;
     transfer->done = up ? [](Transfer &ended) {
         auto &arrived = *static_cast<Piece *>(ended.user);
@@ -121,7 +120,7 @@ bool Stager::post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_
         auto &arrived = *static_cast<Piece *>(ended.user);
         arrived.stager->piece_ended(arrived, false, ended.error);
     };
-    (*copier)->post(up ? Direction::up : Direction::down, *transfer);
+    place.copier->post(up ? Direction::up : Direction::down, *transfer);
     return true;
 }
 

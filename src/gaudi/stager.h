@@ -15,8 +15,9 @@ namespace gaudi {
 /// Where one end of a copy is.
 struct Place {
     std::uint64_t address = 0;
-    Card *card = nullptr; // null is host memory
-    bool flush = false;   // the card must see a NIC's writes first
+    Card *card = nullptr;     // null is host memory
+    Copier *copier = nullptr; // of the card's life in which the memory is there: never another one
+    bool flush = false;       // the card must see a NIC's writes first
 };
 
 class Stager {
@@ -62,7 +63,7 @@ private:
     void start_pieces(Copy &copy);
     bool start_piece(Copy &copy);
     bool drain_piece(Piece &piece); // from the ring to its destination
-    bool post_piece(Piece &piece, Card &card, bool up, std::uint64_t device_address);
+    bool post_piece(Piece &piece, const Place &place, bool up);
     void end_piece(Piece &piece, int error);
     void piece_ended(Piece &piece, bool up, int error);
     void end_copy(Copy &copy);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copies through memory of our own: any number of them on a fixed number of slots.
-#include "engine.h"
+#include "framework_program.h"
 
 #include "gaudi/stager.h"
 
@@ -34,6 +34,8 @@ protected:
         });
     }
 
+    static Place on(Card &card, std::uint64_t address) { return {address, &card, value(card.copier())}; }
+
     Channel m_channel;
     BounceRing m_ring;
     Stager m_stager{m_channel, m_ring};
@@ -50,7 +52,7 @@ TEST_F(StagerTest, more_copies_than_slots_all_arrive) {
     for (std::uint64_t i = 0; i < kCopies; ++i)
         tallies.push_back({&order, i});
     for (std::uint64_t i = 0; i < kCopies; ++i)
-        ASSERT_TRUE(m_stager.post({memory + i * kLength, &card()}, {host.address(i * kLength)}, kLength, Tally::end,
+        ASSERT_TRUE(m_stager.post(on(card(), memory + i * kLength), {host.address(i * kLength)}, kLength, Tally::end,
                                   &tallies[i]));
     EXPECT_TRUE(order.empty()) << "nothing ends inside the call that starts it";
     EXPECT_LT(m_channel.outstanding(), 3 * kCopies) << "there is not room for all pieces at once";
@@ -72,8 +74,8 @@ TEST_F(StagerTest, copies_between_cards_in_both_directions_at_once) {
     other.write(second, back);
     std::vector<std::uint64_t> order;
     Tally a{&order, 1}, b{&order, 2};
-    ASSERT_TRUE(m_stager.post({second + kLength, &card(1)}, {first, &card(0)}, kLength, Tally::end, &a));
-    ASSERT_TRUE(m_stager.post({first + kLength, &card(0)}, {second, &card(1)}, kLength, Tally::end, &b));
+    ASSERT_TRUE(m_stager.post(on(card(1), second + kLength), on(card(0), first), kLength, Tally::end, &a));
+    ASSERT_TRUE(m_stager.post(on(card(0), first + kLength), on(card(1), second), kLength, Tally::end, &b));
     ASSERT_TRUE(finish());
     EXPECT_EQ(a.error, 0);
     EXPECT_EQ(b.error, 0);
@@ -88,10 +90,34 @@ TEST_F(StagerTest, the_source_may_change_once_its_bytes_are_staged_and_not_befor
     host.write(0, sent);
     std::vector<std::uint64_t> order;
     Tally tally{&order, 1};
-    ASSERT_TRUE(m_stager.post({memory, &card()}, {host.address()}, 4096, Tally::end, &tally));
+    ASSERT_TRUE(m_stager.post(on(card(), memory), {host.address()}, 4096, Tally::end, &tally));
     host.write(0, Bytes(4096));
     ASSERT_TRUE(finish());
     EXPECT_TRUE(Window(*cards().find(memory)).read(memory, 4096) == sent);
+}
+
+TEST_F(StagerTest, what_waits_when_a_card_is_closed_never_reaches_its_next_life) {
+    constexpr std::uint64_t kLength = 3 * kRoom * Stager::kPiece; // most of it waits for room
+    const HostMemory host(kLength);
+    host.write(0, pattern(kLength, 5));
+    auto other = std::make_unique<Other>(card().bus_id());
+    const std::uint64_t memory = other->allocate(kLength).address;
+    ASSERT_NE(cards().look_up(memory), nullptr);
+    std::vector<std::uint64_t> order;
+    Tally tally{&order, 1};
+    ASSERT_TRUE(m_stager.post(on(card(), memory), {host.address()}, kLength, Tally::end, &tally));
+    const int fd = other->fd();
+    ASSERT_TRUE(card().closing(fd));
+    other.reset();
+    card().closed(fd);
+    // Somebody has it again, with memory at the same address.
+    const Other next(card().bus_id());
+    ASSERT_EQ(next.allocate(kLength).address, memory);
+    ASSERT_NE(cards().look_up(memory), nullptr);
+    value(card().copier());
+    ASSERT_TRUE(finish());
+    EXPECT_EQ(tally.error, EIO);
+    EXPECT_TRUE(Window(*cards().find(memory)).read(memory, kLength) == Bytes(kLength)) << "fresh memory";
 }
 
 } // namespace
