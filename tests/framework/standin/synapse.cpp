@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -58,6 +59,9 @@ struct Event {
 
 struct State {
     std::mutex mutex;
+    std::atomic<unsigned> waiting{0}; // for the mutex
+    void (*at_close)(void *) = nullptr;
+    void *at_close_user = nullptr;
     bool initialized = false;
     int fd = -1;
     ScalHandle scal = nullptr;
@@ -79,7 +83,9 @@ State &state() {
     if (const auto status = standin::fault(#function))                                                                 \
         return static_cast<Status>(*status);                                                                           \
     State &own = state();                                                                                              \
+    ++own.waiting;                                                                                                     \
     const std::lock_guard guard(own.mutex);                                                                            \
+    --own.waiting;                                                                                                     \
     if (!own.initialized)                                                                                              \
         return synUninitialized;
 
@@ -135,6 +141,7 @@ Status send(const State &own, Stream &stream, std::uint32_t queue, const packet:
 }
 
 void end(State &own, Stream *stream) {
+    (void)wait(own.fd, stream->last, kForever);
     hlthunk_memory_unmap(own.fd, stream->mapped);
     munmap(stream->ring, kSlots * kSlot);
     own.streams.erase(stream);
@@ -192,11 +199,22 @@ STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
     own.device.clear();
     if (own.window >= 0)
         close(std::exchange(own.window, -1));
+    if (own.at_close)
+        own.at_close(own.at_close_user);
     scal_destroy(own.scal);
     hlthunk_close(own.fd);
     own.fd = -1;
     return synSuccess;
 }
+
+STANDIN_EXPORT void standin_at_close(void (*call)(void *user), void *user) {
+    State &own = state();
+    const std::lock_guard guard(own.mutex);
+    own.at_close = call;
+    own.at_close_user = user;
+}
+
+STANDIN_EXPORT unsigned standin_waiting() { return state().waiting; }
 
 STANDIN_EXPORT Status synDestroy() {
     ::synDeviceRelease(0);

@@ -17,3 +17,12 @@ using synDeviceMalloc = Status(DeviceId device, std::uint64_t size, std::uint64_
 using synDeviceFree = Status(DeviceId device, std::uint64_t address, std::uint32_t flags);
 
 } // namespace gaudi::vendor
+
+// Of the stand-in alone: a call from inside synDeviceRelease, with its lock held, before it gives the pool back and closes
+// the card, as a hook of those calls is one; and how many threads wait for that lock.
+namespace standin {
+
+using standin_at_close = void(void (*call)(void *user), void *user);
+using standin_waiting = unsigned();
+
+} // namespace standin

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SynapseAI closes its card with its own lock held. A thread of ours may be in a call to it then that waits for this lock,
+// with a lock of ours: neither may wait for the other for ever.
+#include "synapse_program.h"
+
+#include "gaudi/engine.h"
+#include "gaudi/mover.h"
+
+#include <atomic>
+#include <thread>
+
+using namespace gaudi;
+using namespace gaudi::test;
+
+namespace {
+
+class Closing : public SynapseTest {
+protected:
+    /// Gives the card back, and runs `use` in a call to SynapseAI at that very time.
+    template <class Use>
+    void release_during(Use &&use) {
+        m_waiting = call<standin::standin_waiting>("standin_waiting");
+        call<standin::standin_at_close>("standin_at_close")(
+            [](void *user) {
+                auto &self = *static_cast<Closing *>(user);
+                self.m_closing = true;
+                EXPECT_TRUE(until([&] { return self.m_waiting() != 0; })) << "nobody came";
+                card().closing(self.m_fd);
+            },
+            this);
+        m_fd = Framework::loaded()->descriptor();
+        std::thread releasing([&] { release(); });
+        EXPECT_TRUE(until([&] { return m_closing.load(); }));
+        use();
+        releasing.join();
+        card().closed(m_fd);
+        call<standin::standin_at_close>("standin_at_close")(nullptr, nullptr);
+        EXPECT_FALSE(card().adopted());
+    }
+    /// Its next life is as good as the first.
+    void expect_next_life() {
+        acquire();
+        Mover mover(cards());
+        EXPECT_EQ(mover.copy_now(allocate(kMiB), m_host.address(), kMiB), 0) << mover.problem();
+    }
+    const HostMemory m_host{4 * kMiB};
+
+private:
+    standin::standin_waiting *m_waiting = nullptr;
+    std::atomic<bool> m_closing{false};
+    int m_fd = -1;
+};
+
+TEST_F(Closing, does_not_wait_for_a_thread_that_asks_for_the_end_of_a_copy) {
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    Mover mover(cards());
+    HostRange range(m_host.address(), m_host.size(), cards().all().size());
+    Tally tally;
+    ASSERT_EQ(mover.post({m_host.address(), address, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    release_during([&] { mover.progress(); });
+    EXPECT_TRUE(until([&] {
+        mover.progress();
+        return mover.outstanding() == 0;
+    }));
+    EXPECT_EQ(tally.failed, 1u);
+    expect_next_life();
+}
+
+TEST_F(Closing, does_not_wait_for_a_thread_that_starts_an_engine) {
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    ASSERT_NE(cards().look_up(address), nullptr);
+    Mover mover(cards());
+    release_during([&] { EXPECT_NE(mover.copy_now(address, m_host.address(), kMiB), 0); });
+    EXPECT_EQ(card().copier_if_started(), nullptr);
+    expect_next_life();
+}
+
+TEST_F(Closing, does_not_wait_for_a_thread_that_maps_host_memory) {
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0);
+    // On another card it is mapped already, so it is among those that the close looks at.
+    HostRange range(m_host.address(), m_host.size(), cards().all().size());
+    range.may_leave();
+    Tally tally;
+    const std::uint64_t elsewhere = value(card(1).arena().allocate({.length = kMiB}));
+    ASSERT_EQ(mover.post({m_host.address(), elsewhere, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    const auto finish = [&] {
+        return until([&] {
+            mover.progress();
+            return mover.outstanding() == 0;
+        });
+    };
+    ASSERT_TRUE(finish());
+    release_during([&] {
+        EXPECT_NE(mover.post({m_host.address(), address, kMiB, &range, Tally::count, &tally}), Mover::Posted::done);
+    });
+    EXPECT_TRUE(finish());
+    EXPECT_EQ(tally.ended - tally.failed, 1u) << "that of the other card";
+    expect_next_life();
+    ASSERT_EQ(mover.post({m_host.address(), elsewhere, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    EXPECT_TRUE(finish());
+    EXPECT_EQ(tally.ended - tally.failed, 2u) << "which has it mapped still";
+}
+
+} // namespace
