@@ -173,7 +173,7 @@ void Cards::mapped(Region &region) {
     m_addresses.insert(region.base(), region.size(), &region);
     const auto add = [&] {
         const std::lock_guard guard(m_regions_mutex);
-        m_regions.push_back(&region);
+        m_regions.insert(&region);
     };
     if (region.origin() == Region::Origin::asked) {
         add();
@@ -190,7 +190,7 @@ void Cards::unmapping(Region &region) {
         const std::lock_guard guard(m_listeners_mutex);
         {
             const std::lock_guard regions(m_regions_mutex);
-            std::erase(m_regions, &region);
+            m_regions.erase(&region);
         }
         for (MappingListener *listener : m_listeners)
             listener->unmapping(region); // somebody may have registered it, whoever found it
@@ -216,7 +216,7 @@ void Cards::add_listener(MappingListener &listener) {
     std::vector<Region *> known;
     {
         const std::lock_guard regions(m_regions_mutex);
-        known = m_regions;
+        known.assign(m_regions.begin(), m_regions.end());
     }
     for (const Region *region : known)
         if (region->origin() != Region::Origin::asked)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,7 +84,7 @@ private:
     std::mutex m_listeners_mutex;
     std::vector<MappingListener *> m_listeners;
     std::mutex m_regions_mutex;
-    std::vector<Region *> m_regions;
+    std::set<Region *> m_regions; // frameworks have thousands
 };
 
 } // namespace gaudi

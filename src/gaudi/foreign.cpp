@@ -77,7 +77,7 @@ Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
     }
     {
         const std::lock_guard guard(m_mutex);
-        m_live.push_back(region);
+        m_live[{&card, range.base}] = region;
     }
     m_cards.mapped(*region);
     return region;
@@ -87,8 +87,10 @@ Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
 void Foreign::forget(const Life &life) {
     {
         const std::lock_guard guard(m_mutex);
-        if (life.region->generation() != life.generation || std::erase(m_live, life.region) == 0)
+        const auto live = m_live.find({&life.region->card(), life.region->base()});
+        if (live == m_live.end() || live->second != life.region || life.region->generation() != life.generation)
             return;
+        m_live.erase(live);
     }
     m_cards.unmapping(*life.region);
     life.region->end();
@@ -96,32 +98,27 @@ void Foreign::forget(const Life &life) {
     m_idle.push_back(life.region);
 }
 
-template <class Choose>
-void Foreign::forget_those(Choose &&choose) {
-    std::vector<Life> chosen;
+/// The driver gives an address away once at a time.
+void Foreign::replaced(const Card &card, Range range) {
+    std::vector<Life> gone;
     {
         const std::lock_guard guard(m_mutex);
-        for (Region *region : m_live)
-            if (choose(*region))
-                chosen.push_back(life_of(region));
+        auto live = m_live.upper_bound({&card, range.base});
+        if (live != m_live.begin())
+            --live; // it may reach into the range
+        for (; live != m_live.end() && live->first < Start(&card, range.base + range.length); ++live)
+            if (live->first.first == &card && range.base < live->first.second + live->second->size())
+                gone.push_back(life_of(live->second));
     }
-    for (const Life &life : chosen)
+    for (const Life &life : gone)
         forget(life);
 }
 
-void Foreign::replaced(const Card &card, Range range) {
-    forget_those([&](const Region &region) {
-        return &region.card() == &card && region.base() < range.base + range.length &&
-               range.base < region.base() + region.size();
-    });
-}
-
 void Foreign::mapped(Card &card, std::uint64_t base, std::uint64_t size) {
-    replaced(card, {base, size}); // the driver gives an address away once at a time
     Region *known = m_cards.find(base);
-    if (known && !still_there(*known))
+    if (known && &known->card() != &card && !still_there(*known))
         known = m_cards.find(base);
-    if (known) {
+    if (known && &known->card() != &card) {
         say_ambiguous(known->card(), card, base);
         return;
     }
@@ -268,7 +265,7 @@ void Foreign::leave(const Card &card) {
         const std::lock_guard guard(m_mutex);
         std::erase_if(m_leaving, [&](const Leaving &leaving) { return leaving.card == &card; });
     }
-    forget_those([&](const Region &region) { return &region.card() == &card; });
+    replaced(card, {0, UINT64_MAX});
 }
 
 } // namespace gaudi

@@ -7,7 +7,9 @@
 #include "region.h"
 
 #include <cstdint>
+#include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace gaudi {
@@ -48,6 +50,7 @@ private:
         Region *region;
         std::uint64_t generation;
     };
+    using Start = std::pair<const Card *, std::uint64_t>;
     struct Leaving {
         const Card *card;
         std::uint64_t base;
@@ -58,8 +61,6 @@ private:
     Region *begin(Card &card, Range range, Region::Origin origin);
     static Life life_of(Region *region);
     void forget(const Life &life);
-    template <class Choose>
-    void forget_those(Choose &&choose);
     bool on_its_way_out(const Card &card, std::uint64_t base);
     std::vector<Leaving>::iterator find_leaving(const Card &card, std::uint64_t base);
 
@@ -67,7 +68,8 @@ private:
     std::mutex m_asking;    // one search at a time
     std::mutex m_beginning; // one of two who found the same
     std::mutex m_mutex;     // never held while others are told: they may be asking
-    std::vector<Region *> m_live, m_idle;
+    std::map<Start, Region *> m_live;
+    std::vector<Region *> m_idle;
     std::vector<Leaving> m_leaving;
 };
 

@@ -28,7 +28,18 @@ void aside(Step &&step) noexcept {
 
 } // namespace
 
+/// As far as we have heard. A number that was closed and given out again without our knowledge is noticed by card_now(),
+/// which costs a system call: it is asked where what we learn is told to others.
 Card *Bookkeeping::card_of(int fd) {
+    {
+        const std::lock_guard guard(m_mutex);
+        if (const auto known = m_files.find(fd); known != m_files.end())
+            return known->second.card;
+    }
+    return card_now(fd);
+}
+
+Card *Bookkeeping::card_now(int fd) {
     struct stat status {};
     if (fstat(fd, &status) != 0)
         return nullptr;
@@ -43,6 +54,8 @@ Card *Bookkeeping::card_of(int fd) {
     const std::lock_guard guard(m_mutex);
     if (card)
         m_files[fd] = {status.st_dev, status.st_ino, status.st_rdev, card};
+    else
+        m_files.erase(fd);
     return card;
 }
 
@@ -66,7 +79,10 @@ int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
             fd = lend(card, fd);
             again = fd < 0 && card && card->let_go_if_left();
         });
-    return again ? m_real.open(name, bus_id) : fd;
+    if (again)
+        fd = m_real.open(name, bus_id);
+    aside([&] { opened(fd); });
+    return fd;
 }
 
 int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
@@ -80,7 +96,16 @@ int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
                     again = fd < 0 && card->let_go_if_left();
                 }
         });
-    return again ? m_real.open_by_module_id(module_id) : fd;
+    if (again)
+        fd = m_real.open_by_module_id(module_id);
+    aside([&] { opened(fd); });
+    return fd;
+}
+
+/// Whatever had the number before was closed unseen.
+void Bookkeeping::opened(int fd) {
+    const std::lock_guard guard(m_mutex);
+    m_files.erase(fd);
 }
 
 void Bookkeeping::forget(const Card *card) {
@@ -93,7 +118,7 @@ void Bookkeeping::forget(const Card *card) {
 int Bookkeeping::close(int fd) noexcept {
     Card *card = nullptr;
     aside([&] {
-        card = card_of(fd);
+        card = card_now(fd);
         {
             const std::lock_guard alone(m_retrying); // nothing that lingered may be unmapped in the card's next life
             if (card && card->closing(fd))
@@ -136,7 +161,7 @@ std::uint64_t Bookkeeping::map(int fd, std::uint64_t handle, std::uint64_t hint)
     if (address == 0)
         return 0;
     aside([&] {
-        Card *card = card_of(fd);
+        Card *card = card_now(fd);
         if (!card)
             return;
         std::uint64_t size = 0;

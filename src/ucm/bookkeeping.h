@@ -66,6 +66,8 @@ private:
     using Key = std::pair<const Card *, std::uint64_t>;
 
     Card *card_of(int fd);
+    Card *card_now(int fd);
+    void opened(int fd);
     int lend(Card *card, int opened);
     bool freed_later(const Card *card, std::uint64_t handle, bool seen);
     void retry();

@@ -6,6 +6,7 @@
 #include "ucp_side.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 
 namespace e2e {
 
@@ -87,6 +88,11 @@ public:
         return bytes;
     }
     int fd() const { return m_fd; }
+    /// Whether a mapping starts there, by the driver's word: it exports no other address.
+    bool is_mapped(std::uint64_t address) const {
+        const int exported = hlthunk_device_mapped_memory_export_dmabuf_fd(m_fd, address, 4096, 0, O_RDWR | O_CLOEXEC);
+        return exported >= 0 && ::close(exported) == 0;
+    }
 
 private:
     static constexpr std::size_t kArea = 1 << 20;

@@ -37,6 +37,7 @@ struct Told {
     ucs_memory_type_t mem_type;
     ucs_sys_device_t sys_dev;
     std::uint8_t mem_flags;
+    bool mapped; // for the driver, at that moment
 };
 
 class Hooks : public ::testing::Test {
@@ -77,13 +78,16 @@ protected:
 
     soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"};
     ucp_context_h m_context = nullptr;
+    const Program *m_program = nullptr; // which is asked about mappings at each event
 
 private:
     static void listen(ucm_event_type_t type, ucm_event_t *event, void *arg) {
         auto &self = *static_cast<Hooks *>(arg);
+        const auto address = reinterpret_cast<std::uint64_t>(event->mem_type.address);
+        const bool mapped = self.m_program && self.m_program->is_mapped(address);
         const std::lock_guard guard(self.m_mutex);
-        self.m_told.push_back({type, reinterpret_cast<std::uint64_t>(event->mem_type.address), event->mem_type.size,
-                               event->mem_type.mem_type, event->mem_type.sys_dev, event->mem_type.mem_flags});
+        self.m_told.push_back({type, address, event->mem_type.size, event->mem_type.mem_type, event->mem_type.sys_dev,
+                               event->mem_type.mem_flags, mapped});
     }
     std::mutex m_mutex;
     std::vector<Told> m_told;
@@ -92,6 +96,7 @@ private:
 TEST_F(Hooks, tell_of_a_mapping_with_range_type_device_and_flags_when_it_comes_and_when_it_goes) {
     start_ucx();
     const Program program(Program::Calls::linked);
+    m_program = &program;
     const Program::Memory memory = program.allocate(kSize);
     const auto come = told();
     ASSERT_EQ(come.size(), 1u);
@@ -106,8 +111,10 @@ TEST_F(Hooks, tell_of_a_mapping_with_range_type_device_and_flags_when_it_comes_a
         EXPECT_EQ(event.mem_type, UCS_MEMORY_TYPE_GAUDI);
         EXPECT_NE(event.sys_dev, UCS_SYS_DEVICE_ID_UNKNOWN);
         EXPECT_EQ(event.mem_flags, 1u) << "it can be registered";
+        EXPECT_TRUE(event.mapped) << "after the library's map, and before its unmap";
     }
     EXPECT_EQ(gone[0].sys_dev, gone[1].sys_dev);
+    EXPECT_FALSE(program.is_mapped(memory.address));
 }
 
 TEST_F(Hooks, tell_nothing_of_host_memory) {

@@ -5,8 +5,11 @@
 #include "gaudi/foreign.h"
 #include "gaudi/mover.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <thread>
+#include <utility>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -90,6 +93,27 @@ TEST_F(ForeignTest, what_was_found_can_be_unmapped_by_its_owner_at_any_time) {
     EXPECT_TRUE(other.free(memory));
     EXPECT_FALSE(foreign().still_there(*region));
     EXPECT_EQ(cards().look_up(memory.address), nullptr);
+}
+
+TEST_F(ForeignTest, a_driver_that_is_short_of_something_says_nothing_about_a_mapping) {
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kPage);
+    Region *region = cards().look_up(memory.address);
+    ASSERT_NE(region, nullptr);
+    const std::uint64_t generation = region->generation();
+    {
+        rlimit limit{};
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        const rlim_t usual = std::exchange(limit.rlim_cur, 3); // no descriptor for the export that would confirm it
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        EXPECT_TRUE(foreign().still_there(*region));
+        limit.rlim_cur = usual;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    }
+    EXPECT_EQ(region->generation(), generation);
+    EXPECT_TRUE(other.free(memory));
+    EXPECT_FALSE(foreign().still_there(*region)) << "that is another answer";
+    EXPECT_NE(region->generation(), generation);
 }
 
 TEST_F(ForeignTest, a_larger_mapping_in_its_place_is_found_from_both_parts) {

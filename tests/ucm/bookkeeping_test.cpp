@@ -6,6 +6,7 @@
 #include "ucm/bookkeeping.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -58,9 +59,17 @@ private:
     std::atomic<unsigned> m_mapped{0}, m_unmapped{0}, m_left{0};
 };
 
-class BookkeepingTest : public GaudiTest {
+/// The software server reads this when it is first used.
+struct Faults {
+    explicit Faults(const std::string &rules) {
+        if (!rules.empty())
+            set("SOFTGAUDI_FAULTS", rules);
+    }
+};
+
+class BookkeepingTest : public GaudiTest, Faults {
 protected:
-    BookkeepingTest() { cards().add_listener(m_listener); }
+    explicit BookkeepingTest(const std::string &faults = {}) : Faults(faults) { cards().add_listener(m_listener); }
     ~BookkeepingTest() override { cards().remove_listener(m_listener); }
 
     /// As the program's calls, through the hooks.
@@ -263,6 +272,47 @@ TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
     const int again = open();
     EXPECT_GE(again, 0);
     EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, a_number_that_was_given_to_another_card_unseen_is_that_cards) {
+    const int fd = open(0);
+    EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0); // it is known now
+    const Other other(card(1).bus_id());
+    ASSERT_EQ(dup3(other.fd(), fd, O_CLOEXEC), fd);
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const Region *region = cards().look_up(address);
+    ASSERT_NE(region, nullptr);
+    EXPECT_EQ(&region->card(), &card(1));
+    EXPECT_EQ(m_book.unmap(fd, address), 0);
+    EXPECT_EQ(cards().look_up(address), nullptr);
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
+class CardInReset : public BookkeepingTest {
+protected:
+    CardInReset() : BookkeepingTest(at_submission(2, "reset")) {}
+};
+
+TEST_F(CardInReset, is_let_go_of_when_its_owner_closes_it) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const HostMemory host(kMiB);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(address, host.address(), 100), 0);
+    ASSERT_NE(mover.copy_now(address, host.address(), 100), 0);
+    ASSERT_EQ(Counters(card())["hard_resets"], 1u);
+    const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_EQ(m_listener.left_count(), 0u) << "they have it still, reset or not";
+    EXPECT_EQ(m_book.close(second), 0);
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_FALSE(Counters(card()).in_use()) << "else the reset would never end";
+    const int again = open();
+    ASSERT_GE(again, 0);
+    const std::uint64_t next = m_book.map(again, m_book.alloc(again, kMiB, 0, false, false), 0);
+    EXPECT_EQ(mover.copy_now(next, host.address(), 100), 0) << mover.problem();
     EXPECT_EQ(m_book.close(again), 0);
 }
 
