@@ -3,18 +3,17 @@
 // of its own in a fresh directory: set variables with `set` before the first call of `cards`.
 #pragma once
 
+#include "counters.h"
+
 #include "gaudi/cards.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -72,38 +71,6 @@ protected:
 
 private:
     std::string m_dir;
-};
-
-/// What the software server has counted for a card so far.
-class Counters {
-public:
-    explicit Counters(const Card &card) {
-        std::FILE *pipe = popen(SOFTGAUDI_STAT " --json", "re");
-        std::string text;
-        std::array<char, 4096> piece{};
-        while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
-            text.append(piece.data(), got);
-        if (pclose(pipe) != 0)
-            throw std::runtime_error("softgaudi_stat failed");
-        const nlohmann::json report = nlohmann::json::parse(text);
-        for (const auto &entry : report.at("cards"))
-            if (entry.at("bus_id") == card.bus_id())
-                m_card = entry;
-    }
-
-    std::uint64_t operator[](const char *key) const { return m_card.at(key).get<std::uint64_t>(); }
-    bool in_use() const { return m_card.at("in_use").get<bool>(); }
-    std::uint64_t calls(const char *function) const { return m_card.at("calls").value(function, std::uint64_t{0}); }
-    /// Of all functions.
-    std::uint64_t calls() const {
-        std::uint64_t sum = 0;
-        for (const auto &count : m_card.at("calls"))
-            sum += count.get<std::uint64_t>();
-        return sum;
-    }
-
-private:
-    nlohmann::json m_card;
 };
 
 /// Repeats `step` until it is true; false when that takes unreasonably long.
