@@ -24,17 +24,17 @@ bool is_compute_node(const thunk::Library &library, const std::string &bus_id, i
     return waited || (waited.error().code != ENOTTY && waited.error().code != EBADF);
 }
 
-thunk::Result<void> adoption_ends(int duplicate) {
-    const thunk::Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!nothing || dup3(nothing.get(), duplicate, O_CLOEXEC) < 0)
+thunk::Result<void> adoption_ends(int duplicate, int nothing) {
+    if (dup3(nothing, duplicate, O_CLOEXEC) < 0)
         return tl::unexpected(thunk::from_minus_one(errno, "dup3", std::to_string(duplicate)));
     return {};
 }
 
-int find_descriptor(const thunk::Library &library, const std::string &bus_id, const std::vector<int> &except) {
+std::optional<int> find_descriptor(const thunk::Library &library, const std::string &bus_id,
+                                   const std::vector<int> &except) {
     const std::unique_ptr<DIR, int (*)(DIR *)> open(opendir("/proc/self/fd"), closedir);
     if (!open)
-        return -1;
+        return {};
     int lowest = -1;
     while (const dirent *entry = readdir(open.get())) {
         int fd = -1;

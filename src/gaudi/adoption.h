@@ -5,18 +5,20 @@
 
 #include "thunk/device.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gaudi {
 
-/// The lowest descriptor by which the process holds the card's compute node, but for some that do not count; -1 for none.
-/// Descriptors of anything else are only looked at, never called.
-int find_descriptor(const thunk::Library &library, const std::string &bus_id, const std::vector<int> &except = {});
+/// The lowest descriptor by which the process holds the card's compute node, but for some that do not count; -1 for none,
+/// and nothing where it cannot be found out. Descriptors of anything else are only looked at, never called.
+std::optional<int> find_descriptor(const thunk::Library &library, const std::string &bus_id,
+                                   const std::vector<int> &except = {});
 
-/// Lets go of the card behind our duplicate. Its number stays taken, by nothing: another thread may be about to call on it,
-/// and must not reach whatever would get the number next.
-thunk::Result<void> adoption_ends(int duplicate);
+/// Lets go of the card behind our duplicate. Its number stays taken, by `nothing`: another thread may be about to call on
+/// it, and must not reach whatever would get the number next.
+thunk::Result<void> adoption_ends(int duplicate, int nothing);
 
 /// Whether `fd` is the card's compute node.
 bool is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd);

@@ -68,6 +68,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
             thunk::make_error(ENOMEM, "allocate", "",
                               fmt::format("card {} may hold {} MiB (UCX_GAUDI_COPY_MAX_MEMORY) and holds {} MiB",
                                           m_card.bus_id(), limit >> 20, held >> 20)));
+    const std::uint64_t life = m_card.life();
     auto device = m_card.open();
     if (!device)
         return tl::unexpected(device.error());
@@ -87,7 +88,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     region->m_allocation = std::move(*allocation);
     // UCX must know from the start whether it can be registered: a refusal later fails the whole registration.
     if (m_card.exports() == Card::Exports::unknown)
-        m_card.set_exports(region->probe_export());
+        m_card.set_exports(region->probe_export(), life);
     if (m_card.exports() == Card::Exports::no)
         region->forbid_export();
     m_blocks.push_back(region);

@@ -93,11 +93,14 @@ std::optional<thunk::Device> Card::if_held() {
 // ---- a card that somebody else opened -----------------------------------------------------------------------------
 
 std::optional<thunk::Device> Card::adopt() {
-    const int theirs = find_descriptor(m_cards.library(), m_bus_id, m_closing);
+    const int theirs = find_descriptor(m_cards.library(), m_bus_id, m_closing).value_or(-1);
     if (theirs < 0)
         return {};
     thunk::Fd own(fcntl(theirs, F_DUPFD_CLOEXEC, 0));
-    if (!own || !is_compute_node(m_cards.library(), m_bus_id, own.get())) // it may have been closed meanwhile
+    if (!m_nothing)
+        m_nothing = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC)); // later there may be no descriptor left
+    if (!own || !m_nothing ||
+        !is_compute_node(m_cards.library(), m_bus_id, own.get())) // it may have been closed meanwhile
         return {};
     m_device = thunk::Device(m_cards.library(), own.detach());
     m_resets.store(resets(m_device).value_or(0), std::memory_order_relaxed);
@@ -122,7 +125,7 @@ bool Card::closing(int fd) {
         std::vector<int> except = m_closing;
         if (is_open())
             except.push_back(m_device.fd());
-        if (find_descriptor(m_cards.library(), m_bus_id, except) >= 0)
+        if (find_descriptor(m_cards.library(), m_bus_id, except) != -1)
             return false;
         m_letting_go = m_letting_go || is_open();
     }
@@ -141,7 +144,7 @@ void Card::closed(int fd) {
 bool Card::let_go_if_left() {
     {
         const std::lock_guard guard(m_open_mutex);
-        if (!adopted() || m_letting_go || find_descriptor(m_cards.library(), m_bus_id, {m_device.fd()}) >= 0)
+        if (!adopted() || m_letting_go || find_descriptor(m_cards.library(), m_bus_id, {m_device.fd()}) != -1)
             return false;
         m_letting_go = true;
     }
@@ -151,6 +154,25 @@ bool Card::let_go_if_left() {
 
 /// m_letting_go is set: nobody gets the device any more.
 void Card::let_go() {
+    try {
+        end_life();
+    } catch (const std::exception &problem) { // then the kernel ends what is left, with the descriptor
+        thunk::report(thunk::make_error(ENOMEM, "hlthunk_close", m_bus_id, problem.what()));
+    }
+    {
+        const std::lock_guard guard(m_open_mutex);
+        thunk::release_or_report([this] { return adoption_ends(m_device.fd(), m_nothing.get()); });
+        m_device = thunk::Device();
+        m_framework_copies.store(false, std::memory_order_relaxed);
+        m_refuses_imports.store(false, std::memory_order_relaxed);
+        m_adopted.store(false, std::memory_order_release);
+        m_opened.store(false, std::memory_order_release);
+        m_letting_go = false;
+    }
+    m_cards.left(*this);
+}
+
+void Card::end_life() {
     m_life.fetch_add(1, std::memory_order_acq_rel);
     // Who holds it may be in a call to the framework, and that may be waiting for us: it sees that the life is over.
     std::unique_lock copier_guard(m_copier_mutex, std::try_to_lock);
@@ -172,24 +194,14 @@ void Card::let_go() {
         m_started.store(nullptr, std::memory_order_release);
         m_retired.push_back(std::move(m_copier));
     }
-    {
-        const std::lock_guard guard(m_exports_mutex);
-        m_exports.store(Exports::unknown, std::memory_order_release);
-    }
-    const std::lock_guard guard(m_open_mutex);
-    thunk::release_or_report([this] { return adoption_ends(m_device.fd()); });
-    m_device = thunk::Device();
-    m_framework_copies.store(false, std::memory_order_relaxed);
-    m_adopted.store(false, std::memory_order_release);
-    m_opened.store(false, std::memory_order_release);
-    m_letting_go = false;
-    m_cards.left(*this);
+    const std::lock_guard guard(m_exports_mutex);
+    m_exports.store(Exports::unknown, std::memory_order_release);
 }
 
-void Card::set_exports(const Result<void> &probed) {
+void Card::set_exports(const Result<void> &probed, std::uint64_t life) {
     const std::lock_guard guard(m_exports_mutex);
-    if (exports() != Exports::unknown)
-        return; // another thread was faster
+    if (exports() != Exports::unknown || life != m_life.load(std::memory_order_acquire))
+        return; // another thread was faster, or its owner with closing it
     if (!probed)
         m_why_no_exports = probed.error().text; // before the flag that lets others read it
     m_exports.store(probed ? Exports::yes : Exports::no, std::memory_order_release);

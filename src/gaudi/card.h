@@ -72,7 +72,7 @@ public:
     /// Whether the driver exports this card's memory: asked once, with the first block.
     enum class Exports { unknown, yes, no };
     Exports exports() const { return m_exports.load(std::memory_order_acquire); }
-    void set_exports(const Result<void> &probed);
+    void set_exports(const Result<void> &probed, std::uint64_t life);
     /// What the driver said, once exports() is no.
     std::string why_no_exports() const {
         const std::lock_guard guard(m_exports_mutex);
@@ -93,6 +93,7 @@ private:
     Result<thunk::Device> open_now();
     std::optional<thunk::Device> adopt(); // the mutex is held
     void let_go();
+    void end_life();
 
     Cards &m_cards;
     const unsigned m_index;
@@ -112,6 +113,7 @@ private:
     std::string m_why_no_exports;
     std::atomic<bool> m_refuses_imports{false};
     thunk::Device m_device; // our own is closed by the kernel, when the process ends
+    thunk::Fd m_nothing;    // what takes the number of a duplicate that we let go of
     Arena m_arena;
     std::unique_ptr<Copier> m_copier;
     std::vector<std::unique_ptr<Copier>> m_retired; // movers remember them

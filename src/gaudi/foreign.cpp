@@ -47,7 +47,7 @@ Range ask_framework(const Card &card, std::uint64_t address) {
 
 Foreign::Life Foreign::life_of(Region *region) { return {region, region ? region->generation() : 0}; }
 
-Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
+Region *Foreign::begin(Card &card, std::uint64_t life, Range range, Region::Origin origin) {
     Region *region = nullptr;
     {
         const std::lock_guard guard(m_mutex);
@@ -60,7 +60,7 @@ Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
     }
     region->begin(card, range.base, range.length, origin);
     if (card.exports() == Card::Exports::unknown)
-        card.set_exports(region->probe_export());
+        card.set_exports(region->probe_export(), life);
     if (card.exports() == Card::Exports::no)
         region->forbid_export();
     // One that was seen may have been found by asking at the same time.
@@ -80,7 +80,10 @@ Region *Foreign::begin(Card &card, Range range, Region::Origin origin) {
         m_live[{&card, range.base}] = region;
     }
     m_cards.mapped(*region);
-    return region;
+    if (card.life() == life)
+        return region;
+    forget(life_of(region)); // closed meanwhile: leave() may have been too early to see it
+    return nullptr;
 }
 
 /// Nothing, if that life of it is over: the object may be somebody else's by now.
@@ -115,14 +118,16 @@ void Foreign::replaced(const Card &card, Range range) {
 }
 
 void Foreign::mapped(Card &card, std::uint64_t base, std::uint64_t size) {
+    const std::uint64_t life = card.life();
     Region *known = m_cards.find(base);
     if (known && &known->card() != &card && !still_there(*known))
         known = m_cards.find(base);
     if (known && &known->card() != &card) {
+        replaced(card, {base, size});
         say_ambiguous(known->card(), card, base);
         return;
     }
-    begin(card, {base, size}, Region::Origin::seen);
+    begin(card, life, {base, size}, Region::Origin::seen);
 }
 
 bool Foreign::unmapping(Card &card, std::uint64_t base) {
@@ -217,9 +222,11 @@ Region *Foreign::ask(std::uint64_t address) {
     if (Region *known = m_cards.find(address)) // meanwhile
         return known;
     Card *holder = nullptr;
+    std::uint64_t its_life = 0;
     Range found;
     auto origin = Region::Origin::asked;
     for (const auto &card : m_cards.all()) {
+        const std::uint64_t life = card->life();
         const auto device = card->if_held();
         if (!device)
             continue;
@@ -235,10 +242,11 @@ Region *Foreign::ask(std::uint64_t address) {
             break;
         }
         holder = card.get();
+        its_life = life;
         found = range;
         origin = pool ? Region::Origin::seen : Region::Origin::asked;
     }
-    return holder ? begin(*holder, found, origin) : nullptr;
+    return holder ? begin(*holder, its_life, found, origin) : nullptr;
 }
 
 Region *Foreign::ask_again(Region &region, std::uint64_t address) {

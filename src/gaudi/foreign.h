@@ -58,7 +58,8 @@ private:
     };
 
     Range search(Card &card, const thunk::Device &device, std::uint64_t address);
-    Region *begin(Card &card, Range range, Region::Origin origin);
+    /// Null when that life of the card is over.
+    Region *begin(Card &card, std::uint64_t life, Range range, Region::Origin origin);
     static Life life_of(Region *region);
     void forget(const Life &life);
     bool on_its_way_out(const Card &card, std::uint64_t base);

@@ -11,7 +11,7 @@ constexpr unsigned kDrainMs = 10'000;
 /// Refusals that may be over at the next copy. The others are about the memory itself.
 bool may_pass(int code) {
     return code == ENOMEM || code == EAGAIN || code == EBUSY || code == EINTR || code == EMFILE || code == ENFILE ||
-           code == ENODEV || code == EBADF; // a card that was closed and may be opened again
+           code == ENODEV || code == EBADF || code == EIO; // a card that was closed or reset, and may be opened again
 }
 
 } // namespace
@@ -144,7 +144,7 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
             m_being_mapped.store(true, std::memory_order_release);
             auto mapping = map_with_room(card);
             m_being_mapped.store(false, std::memory_order_release);
-            if (!mapping && may_pass(mapping.error().code))
+            if (!mapping && (may_pass(mapping.error().code) || card.life() != life))
                 return {};
             known = kRefused;
             if (mapping) {

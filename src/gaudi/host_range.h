@@ -85,7 +85,7 @@ public:
     std::uint64_t last_use() const { return m_last_use.load(std::memory_order_relaxed); }
     /// Those that a framework made are handed out, to be ended when no lock is held.
     bool unmap_if_idle(std::vector<HostMapping> &later);
-    /// How many mappings ended, none or one; nothing while another thread is at it.
+    /// How many mappings ended; nothing while another thread is at it.
     std::optional<unsigned> unmap_from(const Card &card);
     /// Whether that thread is in a call that makes a mapping, of which nobody knows before Pinned::add has agreed.
     bool being_mapped() const { return m_being_mapped.load(std::memory_order_acquire); }

@@ -87,8 +87,9 @@ inline bool Mover::take_copiers(Ends &ends, std::uint64_t length) {
     bool known = true;
     for (Place *place : {&ends.destination, &ends.source})
         if (place->card) {
-            place->copier = m_by_card[place->card->index()];
-            known = known && place->copier && !place->copier->failed();
+            place->copier = place->card->copier_if_started();
+            known =
+                known && place->copier && place->copier == m_by_card[place->card->index()] && !place->copier->failed();
         }
     return known || take_copiers_anew(ends, length);
 }

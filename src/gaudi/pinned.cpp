@@ -84,7 +84,7 @@ bool Pinned::add(HostRange &range, std::uint64_t length, const Card &card, std::
 
 void Pinned::leave(const Card &card) {
     // Who maps a range has its mutex and waits for ours: theirs is only tried. The call that maps may also wait for a
-    // framework that waits for us, so it is not waited for without end; what it has mapped then is of a life that is over.
+    // framework that waits for us, so it is not waited for without end; what it maps on the card then is of a life that is over.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
     for (bool all = false; !all;) {
         all = true;
@@ -96,12 +96,12 @@ void Pinned::leave(const Card &card) {
                     all = all && entry.range->being_mapped() && std::chrono::steady_clock::now() > limit;
                 if (ended.value_or(0) == 0)
                     continue;
-                const std::uint64_t share = entry.length / entry.mappings;
+                const std::uint64_t share = entry.length / entry.mappings * *ended;
                 entry.length -= share;
-                --entry.mappings;
+                entry.mappings -= *ended;
                 if (entry.range->leaves()) {
                     m_length -= share;
-                    --m_mappings;
+                    m_mappings -= *ended;
                 }
             }
             std::erase_if(m_entries, [](const Entry &entry) { return entry.mappings == 0; });

@@ -29,7 +29,7 @@ void aside(Step &&step) noexcept {
 } // namespace
 
 /// As far as we have heard. A number that was closed and given out again without our knowledge is noticed by card_now(),
-/// which costs a system call: it is asked where what we learn is told to others.
+/// which costs a system call: it is asked where mappings are told of.
 Card *Bookkeeping::card_of(int fd) {
     {
         const std::lock_guard guard(m_mutex);
@@ -70,6 +70,15 @@ int Bookkeeping::lend(Card *card, int opened) {
     return own >= 0 ? own : opened;
 }
 
+/// Whether only we held it any more, because it was closed unseen. Then all that we remember of it is of another life.
+bool Bookkeeping::was_left(Card *card) {
+    const std::lock_guard alone(m_retrying); // nothing that lingered may be unmapped in the card's next life
+    if (!card || !card->let_go_if_left())
+        return false;
+    forget(card);
+    return true;
+}
+
 int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
     int fd = m_real.open(name, bus_id);
     bool again = false;
@@ -77,7 +86,7 @@ int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
         aside([&] {
             Card *card = m_cards.by_bus_id(bus_id);
             fd = lend(card, fd);
-            again = fd < 0 && card && card->let_go_if_left();
+            again = fd < 0 && was_left(card);
         });
     if (again)
         fd = m_real.open(name, bus_id);
@@ -93,7 +102,7 @@ int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
             for (const auto &card : m_cards.all())
                 if (card->module_id() == module_id) {
                     fd = lend(card.get(), fd);
-                    again = fd < 0 && card->let_go_if_left();
+                    again = fd < 0 && was_left(card.get());
                 }
         });
     if (again)
@@ -184,7 +193,7 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
     bool exported = false;
     aside([&] {
         retry();
-        card = card_of(fd);
+        card = card_now(fd);
         if (!card)
             return;
         exported = m_cards.foreign().unmapping(*card, address);

@@ -67,6 +67,7 @@ private:
 
     Card *card_of(int fd);
     Card *card_now(int fd);
+    bool was_left(Card *card);
     void opened(int fd);
     int lend(Card *card, int opened);
     bool freed_later(const Card *card, std::uint64_t handle, bool seen);

@@ -6,6 +6,7 @@
 #include "ucm/bookkeeping.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -272,6 +273,49 @@ TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
     const int again = open();
     EXPECT_GE(again, 0);
     EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, what_lingered_when_a_card_was_closed_unseen_is_not_unmapped_in_its_next_life) {
+    const int unseen = open();
+    const std::uint64_t handle = m_book.alloc(unseen, kMiB, 0, false, false);
+    const std::uint64_t address = m_book.map(unseen, handle, 0);
+    {
+        const thunk::Fd registered = value(cards().find(address)->dmabuf()); // as a NIC holds it
+        EXPECT_EQ(m_book.unmap(unseen, address), 0);
+        EXPECT_EQ(m_book.free(unseen, handle), 0);
+        ASSERT_EQ(m_book.lingering(), 1u);
+    }
+    ASSERT_EQ(::close(unseen), 0);
+    const int again = open();
+    ASSERT_GE(again, 0);
+    EXPECT_EQ(m_book.lingering(), 0u);
+    ASSERT_EQ(m_book.map(again, m_book.alloc(again, kMiB, 0, false, false), 0), address);
+    EXPECT_NE(m_book.alloc(again, kMiB, 0, false, false), 0u); // which is when the driver was asked again
+    const HostMemory host(kMiB);
+    EXPECT_EQ(Mover(cards()).copy_now(address, host.address(), kMiB), 0);
+    EXPECT_EQ(Counters(card())["hard_resets"], 0u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, a_process_without_descriptors_to_look_with_keeps_the_card) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlim_t usual = std::exchange(limit.rlim_cur, 3);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_NE(cards().find(address), nullptr) << "who knows whether it was their last";
+    EXPECT_EQ(m_book.close(second), 0);
+    limit.rlim_cur = usual;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(m_listener.left_count(), 0u);
+    const int again = open();
+    EXPECT_GE(again, 0) << "it was, as is seen now";
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(cards().find(address), nullptr);
     EXPECT_EQ(m_book.close(again), 0);
 }
 
