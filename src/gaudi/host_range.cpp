@@ -2,11 +2,13 @@
 #include "host_range.h"
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace gaudi {
 namespace {
 
-constexpr unsigned kDrainMs = 10'000;
+constexpr auto kCopiesLimit = std::chrono::seconds(10);
 
 /// Refusals that may be over at the next copy. The others are about the memory itself.
 bool may_pass(int code) {
@@ -45,18 +47,11 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
 
 HostRange::~HostRange() {
-    if (!m_was_mapped.load(std::memory_order_acquire))
+    const bool held = m_copies.load(std::memory_order_acquire) != 0;
+    if (!held && !m_was_mapped.load(std::memory_order_acquire))
         return;
-    if (m_copies.load(std::memory_order_acquire) != 0) {
-        std::vector<Card *> cards;
-        {
-            const std::lock_guard guard(m_mutex);
-            for (const Mapped &mapped : m_mappings)
-                cards.push_back(mapped.card);
-        }
-        for (Card *card : cards)
-            if (Copier *copier = card->copier_if_started())
-                copier->drain(kDrainMs);
+    if (held) {
+        wait_for_copies();
         if (m_copies.load(std::memory_order_acquire) != 0) {
             const std::lock_guard guard(m_mutex);
             for (Mapped &mapped : m_mappings) {
@@ -67,6 +62,22 @@ HostRange::~HostRange() {
         }
     }
     Pinned::get().remove(*this);
+}
+
+void HostRange::wait_for_copies() {
+    const auto limit = std::chrono::steady_clock::now() + kCopiesLimit;
+    while (m_copies.load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < limit) {
+        std::vector<Card *> cards;
+        {
+            const std::lock_guard guard(m_mutex);
+            for (const Mapped &mapped : m_mappings)
+                cards.push_back(mapped.card);
+        }
+        for (Card *card : cards)
+            if (Copier *copier = card->copier_if_started())
+                copier->progress();
+        std::this_thread::yield(); // one that holds it may be about to post
+    }
 }
 
 void HostRange::end_mappings(std::vector<HostMapping> &later) {

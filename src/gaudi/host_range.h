@@ -97,6 +97,7 @@ public:
 private:
     static constexpr std::uint64_t kRefused = 1; // no mapping starts there
 
+    void wait_for_copies();
     Result<HostMapping> map(Card &card) const;
     Result<HostMapping> map_with_room(Card &card) const;
     std::optional<std::uint64_t> map_on(Card &card, std::uint64_t address);

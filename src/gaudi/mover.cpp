@@ -181,15 +181,14 @@ inline void Mover::start(Copier &copier, Direction direction, std::uint64_t dest
 Mover::Posted Mover::post_between_cards(const Operation &operation, const Ends &ends, Copier &copier) {
     Card &from = *ends.source.card;
     Region *to = from.refuses_imports() ? nullptr : m_cards.find(operation.destination);
-    HostRange *window = to ? to->window() : nullptr;
+    HostRange *window = to ? to->hold_window() : nullptr;
     if (!window)
         return Posted::unsupported;
-    window->hold();
     const auto mapped = window->on(from, operation.destination);
     if (!mapped) {
-        window->release();
         if (window->refused(from))
             from.remember_refused_import();
+        window->release();
         return Posted::unsupported;
     }
     to->written_by_others();

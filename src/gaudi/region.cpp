@@ -85,16 +85,17 @@ int Region::export_descriptor() {
     return make_export() ? m_export.get() : -1;
 }
 
-HostRange *Region::window() {
+HostRange *Region::hold_window() {
     const std::lock_guard guard(m_export_mutex);
-    if (m_window)
-        return m_window.get();
-    if (!exportable() || origin() != Origin::ours || !make_export())
-        return nullptr;
-    auto own = m_export.duplicate();
-    if (!own)
-        return nullptr;
-    m_window = std::make_unique<HostRange>(base(), size(), card().cards().all().size(), std::move(*own), 0);
+    if (!m_window) {
+        if (!exportable() || origin() != Origin::ours || !make_export())
+            return nullptr;
+        auto own = m_export.duplicate();
+        if (!own)
+            return nullptr;
+        m_window = std::make_unique<HostRange>(base(), size(), card().cards().all().size(), std::move(*own), 0);
+    }
+    m_window->hold();
     return m_window.get();
 }
 

@@ -63,8 +63,9 @@ public:
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
     /// nobody can write through it.
     int export_descriptor();
-    /// It as other cards see it, where their driver imports it; null where it is not exported.
-    HostRange *window();
+    /// It as other cards see it, where their driver imports it, and held: it ends when the mapping does, but not before it
+    /// is released. Null where it is not exported.
+    HostRange *hold_window();
     /// Another card's engine is about to write to it.
     void written_by_others() { m_was_exported.store(true, std::memory_order_release); }
     /// Whether somebody may have written to it through an export: its reader must flush first.

@@ -10,6 +10,9 @@
 
 #include <fcntl.h>
 
+#include <atomic>
+#include <thread>
+
 using namespace gaudi;
 using namespace gaudi::test;
 using ::testing::HasSubstr;
@@ -173,6 +176,29 @@ TEST_F(Adoption, a_reset_of_a_shared_card_ends_copies_and_is_named) {
     EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
     EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
     EXPECT_THAT(mover.problem(), HasSubstr("the card was reset"));
+}
+
+TEST_F(Adoption, memory_that_another_card_is_about_to_write_to_is_waited_for) {
+    Other other(card().bus_id());
+    const int fd = other.fd();
+    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
+    HostRange *window = cards().find(address)->hold_window(); // as a copy from another card does
+    ASSERT_NE(window, nullptr);
+    std::atomic<bool> over{false};
+    std::thread closing([&] {
+        card().closing(fd);
+        over = true;
+    });
+    EXPECT_TRUE(until([&] { return cards().find(address) == nullptr; }));
+    for (unsigned i = 0; i < 1000; ++i)
+        std::this_thread::yield();
+    EXPECT_FALSE(over);
+    EXPECT_TRUE(window->contains(address, kMiB));
+    window->release();
+    closing.join();
+    other.close();
+    card().closed(fd);
+    EXPECT_FALSE(Counters(card()).in_use());
 }
 
 TEST_F(Adoption, what_is_copied_after_the_close_fails_with_the_reason) {

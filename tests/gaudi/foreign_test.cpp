@@ -88,7 +88,7 @@ TEST_F(ForeignTest, what_was_found_can_be_unmapped_by_its_owner_at_any_time) {
     ASSERT_NE(region, nullptr);
     EXPECT_TRUE(region->exportable());
     EXPECT_EQ(region->export_descriptor(), -1) << "no export is kept, which would hold the mapping";
-    EXPECT_EQ(region->window(), nullptr);
+    EXPECT_EQ(region->hold_window(), nullptr);
     EXPECT_TRUE(foreign().still_there(*region));
     EXPECT_TRUE(other.free(memory));
     EXPECT_FALSE(foreign().still_there(*region));
