@@ -47,12 +47,12 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
 
 HostRange::~HostRange() {
-    const bool held = m_copies.load(std::memory_order_acquire) != 0;
+    const bool held = m_copies->load(std::memory_order_acquire) != 0;
     if (!held && !m_was_mapped.load(std::memory_order_acquire))
         return;
     if (held) {
         wait_for_copies();
-        if (m_copies.load(std::memory_order_acquire) != 0) {
+        if (m_copies->load(std::memory_order_acquire) != 0) {
             const std::lock_guard guard(m_mutex);
             for (Mapped &mapped : m_mappings) {
                 thunk::report(thunk::make_error(ETIMEDOUT, "unmap", mapped.card->bus_id(),
@@ -62,11 +62,13 @@ HostRange::~HostRange() {
         }
     }
     Pinned::get().remove(*this);
+    if (m_copies->load(std::memory_order_acquire) != 0)
+        Pinned::get().keep(std::move(m_copies));
 }
 
 void HostRange::wait_for_copies() {
     const auto limit = std::chrono::steady_clock::now() + kCopiesLimit;
-    while (m_copies.load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < limit) {
+    while (m_copies->load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < limit) {
         std::vector<Card *> cards;
         {
             const std::lock_guard guard(m_mutex);
@@ -128,14 +130,14 @@ Result<HostMapping> HostRange::map_with_room(Card &card) const {
 /// False when a copy uses it, or a thread is mapping it.
 bool HostRange::unmap_if_idle(std::vector<HostMapping> &later) {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
-    if (!guard || m_copies.load(std::memory_order_seq_cst) != 0)
+    if (!guard || m_copies->load(std::memory_order_seq_cst) != 0)
         return false;
     std::vector<std::uint64_t> starts(m_starts.size());
     for (std::size_t i = 0; i < starts.size(); ++i)
         starts[i] = m_starts[i].load(std::memory_order_relaxed);
     for (const Mapped &mapped : m_mappings)
         m_starts[mapped.card->index()].store(0, std::memory_order_seq_cst);
-    if (m_copies.load(std::memory_order_seq_cst) != 0) { // one has just begun, and may have seen where
+    if (m_copies->load(std::memory_order_seq_cst) != 0) { // one has just begun, and may have seen where
         for (std::size_t i = 0; i < starts.size(); ++i)
             m_starts[i].store(starts[i], std::memory_order_seq_cst);
         return false;

@@ -77,8 +77,11 @@ public:
     bool refused(const Card &card) const { return m_starts[card.index()].load(std::memory_order_acquire) == kRefused; }
     /// A copy begins that uses it; any thread may say that it has ended. Of this with on(), and of unmap_if_idle(), which
     /// write one and read the other, at least one sees what the other wrote.
-    void hold() { m_copies.fetch_add(1, std::memory_order_seq_cst); }
-    void release() { m_copies.fetch_sub(1, std::memory_order_release); }
+    void hold() { m_copies->fetch_add(1, std::memory_order_seq_cst); }
+    void release() { release(*m_copies); }
+    using Copies = std::atomic<std::uint32_t>;
+    Copies &copies() { return *m_copies; }
+    static void release(Copies &copies) { copies.fetch_sub(1, std::memory_order_release); }
 
     // ---- for Pinned
     bool leaves() const { return m_may_leave; }
@@ -107,7 +110,7 @@ private:
     const thunk::Fd m_dmabuf;
     const std::uint64_t m_offset = 0;                 // in the dma-buf
     std::vector<std::atomic<std::uint64_t>> m_starts; // per card; 0 is not mapped yet, kRefused never will be
-    std::atomic<std::uint32_t> m_copies{0};
+    std::unique_ptr<Copies> m_copies = std::make_unique<Copies>(0); // outlives the range if a copy does
     std::atomic<std::uint32_t> m_small_copies{0};
     std::atomic<std::uint64_t> m_last_use{0};
     bool m_may_leave = false;

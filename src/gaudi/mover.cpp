@@ -82,16 +82,18 @@ bool Mover::locate_beyond(std::uint64_t address, std::uint64_t length, Place &pl
     return true;
 }
 
+/// Takes the engine of the place's card if it is the one that was used before.
+inline bool Mover::has_copier(Place &place) const {
+    if (!place.card)
+        return true;
+    Copier *copier = place.card->copier_if_started();
+    place.copier = copier;
+    return copier && copier == m_by_card[place.card->index()] && !copier->failed();
+}
+
 /// The engines of the cards at both ends.
 inline bool Mover::take_copiers(Ends &ends, std::uint64_t length) {
-    bool known = true;
-    for (Place *place : {&ends.destination, &ends.source})
-        if (place->card) {
-            place->copier = place->card->copier_if_started();
-            known =
-                known && place->copier && place->copier == m_by_card[place->card->index()] && !place->copier->failed();
-        }
-    return known || take_copiers_anew(ends, length);
+    return (has_copier(ends.destination) && has_copier(ends.source)) || take_copiers_anew(ends, length);
 }
 
 /// An engine serves one life of its card. What was found before there was the engine may be of an earlier life: found again
@@ -170,7 +172,7 @@ inline void Mover::start(Copier &copier, Direction direction, std::uint64_t dest
     transfer->destination = destination;
     transfer->length = operation.length;
     transfer->flush = flush;
-    transfer->range = range;
+    transfer->copies = range ? &range->copies() : nullptr;
     transfer->user = operation.user;
     transfer->callback = operation.done;
     transfer->done = [](Transfer &ended) { ended.callback(ended.user, ended.error); };

@@ -82,6 +82,7 @@ private:
     /// `range` is held, and let go when the copy has ended.
     void start(Copier &copier, Direction direction, std::uint64_t destination, std::uint64_t source,
                const Operation &operation, HostRange *range, bool flush);
+    bool has_copier(Place &place) const;
     bool take_copiers(Ends &ends, std::uint64_t length);
     bool take_copiers_anew(Ends &ends, std::uint64_t length);
     Copier *start_copier(Card &card);

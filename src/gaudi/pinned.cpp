@@ -111,6 +111,11 @@ void Pinned::leave(const Card &card) {
     }
 }
 
+void Pinned::keep(std::unique_ptr<std::atomic<std::uint32_t>> copies) {
+    const std::lock_guard guard(m_mutex);
+    m_kept.push_back(std::move(copies));
+}
+
 void Pinned::remove(HostRange &range) {
     std::vector<HostMapping> later; // after the mutex
     const std::lock_guard guard(m_mutex);

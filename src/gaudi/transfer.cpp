@@ -22,8 +22,8 @@ void Channel::grow() {
 
 void Channel::finish(Transfer &newest, Transfer &oldest) {
     for (Transfer *transfer = &newest;; transfer = transfer->next) {
-        if (transfer->range)
-            transfer->range->release();
+        if (transfer->copies)
+            HostRange::release(*transfer->copies);
         if (transfer == &oldest)
             break;
     }

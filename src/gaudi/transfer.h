@@ -11,7 +11,6 @@
 namespace gaudi {
 
 class Channel;
-class HostRange;
 
 struct Transfer {
     using Done = void (*)(Transfer &transfer);
@@ -23,8 +22,8 @@ struct Transfer {
     Done done = nullptr; // called from Channel::dispatch
     void *user = nullptr;
     void (*callback)(void *user, int error) = nullptr; // for a `done` that only hands on
-    bool flush = false;         // the source may hold what a NIC wrote: make the card see it first
-    HostRange *range = nullptr; // held until the card has let go of it
+    bool flush = false;                           // the source may hold what a NIC wrote: make the card see it first
+    std::atomic<std::uint32_t> *copies = nullptr; // of the host range that is held until the card has let go of it
 
     // ---- the engine's
     std::uint64_t emitted = 0;
@@ -49,7 +48,7 @@ public:
         Transfer *transfer = m_free;
         m_free = transfer->next;
         transfer->flush = false;
-        transfer->range = nullptr;
+        transfer->copies = nullptr;
         transfer->emitted = 0;
         transfer->batches = 0;
         transfer->error = 0;

@@ -201,6 +201,29 @@ TEST_F(Adoption, memory_that_another_card_is_about_to_write_to_is_waited_for) {
     EXPECT_FALSE(Counters(card()).in_use());
 }
 
+TEST_F(Adoption, a_copy_that_ends_when_its_registration_is_long_gone_touches_nothing_of_it) {
+    set("SOFTGAUDI_FAULTS", at_submission(1, "hang"));
+    Other other(card().bus_id());
+    const int fd = other.fd();
+    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
+    Mover mover(cards());
+    Tally tally;
+    ::testing::internal::CaptureStderr();
+    {
+        HostRange range(m_host.address(), m_host.size(), cards().all().size());
+        ASSERT_EQ(mover.post({m_host.address(), address, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    } // which waits for it for seconds
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("a copy does not end, so its host memory stays pinned"));
+    EXPECT_EQ(tally.ended, 0u);
+    card().closing(fd); // the engine gives it up
+    other.close();
+    card().closed(fd);
+    mover.progress();
+    EXPECT_EQ(tally.failed, 1u);
+    EXPECT_EQ(mover.outstanding(), 0u);
+}
+
 TEST_F(Adoption, what_is_copied_after_the_close_fails_with_the_reason) {
     Other other(card().bus_id());
     const Other::Memory memory = other.allocate(kMiB);
