@@ -2,24 +2,16 @@
 // In a file of its own: the JSON library takes longer to compile than most tests.
 #include "counters.h"
 
+#include "output_of.h"
+
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <cstdio>
 #include <numeric>
-#include <stdexcept>
 
 namespace gaudi::test {
 
 Counters::Counters(const Card &card) {
-    std::FILE *pipe = popen(SOFTGAUDI_STAT " --json", "re");
-    std::string text;
-    std::array<char, 4096> piece{};
-    while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
-        text.append(piece.data(), got);
-    if (pclose(pipe) != 0)
-        throw std::runtime_error("softgaudi_stat failed");
-    const nlohmann::json report = nlohmann::json::parse(text);
+    const nlohmann::json report = nlohmann::json::parse(output_of(SOFTGAUDI_STAT " --json"));
     for (const auto &entry : report.at("cards"))
         if (entry.at("bus_id") == card.bus_id()) {
             for (const auto &[name, value] : entry.items())

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "uct_side.h"
 
-#include <nlohmann/json.hpp>
+#include "output_of.h"
 
-#include <array>
-#include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace uct_side {
 
@@ -140,16 +139,7 @@ Bytes Transport::read(const Buffer &buffer, std::size_t length, std::size_t offs
 namespace {
 
 /// For each card.
-nlohmann::json report() {
-    std::FILE *pipe = popen(SOFTGAUDI_STAT " --json", "re");
-    std::string text;
-    std::array<char, 4096> piece{};
-    while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
-        text.append(piece.data(), got);
-    if (pclose(pipe) != 0)
-        throw Failure("softgaudi_stat failed");
-    return nlohmann::json::parse(text).at("cards");
-}
+nlohmann::json report() { return nlohmann::json::parse(output_of(SOFTGAUDI_STAT " --json")).at("cards"); }
 
 } // namespace
 
