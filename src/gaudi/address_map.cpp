@@ -53,17 +53,35 @@ void AddressMap::remove(std::uint64_t begin, const Region *region) {
     const std::lock_guard guard(m_writers);
     Table &table = *m_table.load(kRelaxed);
     const std::uint32_t count = m_count.load(kRelaxed);
-    std::uint32_t at = 0;
-    while (at < count &&
-           (table.begins[at].load(kRelaxed) != begin || table.entries[at].region.load(kRelaxed) != region))
-        ++at;
-    if (at == count)
+    std::uint32_t at = first_at(begin);
+    const auto begins_here = [&] { return at < count && table.begins[at].load(kRelaxed) == begin; };
+    while (begins_here() && table.entries[at].region.load(kRelaxed) != region)
+        ++at; // two have the same address for a moment, when one was replaced unseen
+    if (!begins_here())
         return;
     m_version.fetch_add(1, std::memory_order_acq_rel);
     for (; at + 1 < count; ++at)
         table.copy(at, table, at + 1);
     m_count.store(count - 1, std::memory_order_release);
     m_version.fetch_add(1, std::memory_order_release);
+}
+
+/// For writers: the first that begins there or above.
+std::uint32_t AddressMap::first_at(std::uint64_t begin) const {
+    const std::atomic<std::uint64_t> *begins = m_table.load(kRelaxed)->begins.get();
+    const auto *end = begins + m_count.load(kRelaxed);
+    return static_cast<std::uint32_t>(
+        std::lower_bound(begins, end, begin,
+                         [](const auto &one, std::uint64_t wanted) { return one.load(kRelaxed) < wanted; }) -
+        begins);
+}
+
+std::vector<Region *> AddressMap::all() const {
+    const std::lock_guard guard(m_writers);
+    std::vector<Region *> regions(m_count.load(kRelaxed));
+    for (std::uint32_t i = 0; i < regions.size(); ++i)
+        regions[i] = m_table.load(kRelaxed)->entries[i].region.load(kRelaxed);
+    return regions;
 }
 
 Region *AddressMap::search(std::uint64_t address) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace gaudi {
 
@@ -31,6 +32,8 @@ public:
                    ? nullptr
                    : search(address);
     }
+    /// All of them, by their addresses.
+    std::vector<Region *> all() const;
     std::uint32_t size() const { return m_count.load(std::memory_order_relaxed); }
 
 private:
@@ -52,7 +55,9 @@ private:
     Region *search(std::uint64_t address) const;
     void grow();
 
-    std::mutex m_writers;
+    std::uint32_t first_at(std::uint64_t begin) const;
+
+    mutable std::mutex m_writers;
     // Readers take a look and check that no writer was at work meanwhile; old tables are kept, so they read safely.
     std::atomic<std::uint32_t> m_version{0};
     std::atomic<Table *> m_table;

@@ -161,8 +161,8 @@ Result<Card *> Cards::usual() {
 }
 
 bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) {
-    const std::lock_guard guard(m_regions_mutex);
-    return std::any_of(m_regions.begin(), m_regions.end(), [&](const Region *region) {
+    const std::vector<Region *> known = m_addresses.all();
+    return std::any_of(known.begin(), known.end(), [&](const Region *region) {
         // What was found there by asking is gone, if the same driver gives the address away again.
         const bool gone = region->origin() == Region::Origin::asked && &region->card() == &by;
         return !gone && begin < region->base() + region->size() && region->base() < begin + length;
@@ -170,31 +170,20 @@ bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) {
 }
 
 void Cards::mapped(Region &region) {
-    m_addresses.insert(region.base(), region.size(), &region);
-    const auto add = [&] {
-        const std::lock_guard guard(m_regions_mutex);
-        m_regions.insert(&region);
-    };
     if (region.origin() == Region::Origin::asked) {
-        add();
+        m_addresses.insert(region.base(), region.size(), &region);
         return;
     }
-    const std::lock_guard guard(m_listeners_mutex);
-    add();
+    const std::lock_guard guard(m_listeners_mutex); // a listener that is added hears of it once
+    m_addresses.insert(region.base(), region.size(), &region);
     for (MappingListener *listener : m_listeners)
         listener->mapped(region);
 }
 
 void Cards::unmapping(Region &region) {
-    {
-        const std::lock_guard guard(m_listeners_mutex);
-        {
-            const std::lock_guard regions(m_regions_mutex);
-            m_regions.erase(&region);
-        }
-        for (MappingListener *listener : m_listeners)
-            listener->unmapping(region); // somebody may have registered it, whoever found it
-    }
+    const std::lock_guard guard(m_listeners_mutex);
+    for (MappingListener *listener : m_listeners)
+        listener->unmapping(region); // somebody may have registered it, whoever found it
     m_addresses.remove(region.base(), &region);
 }
 
@@ -213,12 +202,7 @@ Card *Cards::of_descriptor(int fd) const {
 void Cards::add_listener(MappingListener &listener) {
     const std::lock_guard guard(m_listeners_mutex);
     m_listeners.push_back(&listener);
-    std::vector<Region *> known;
-    {
-        const std::lock_guard regions(m_regions_mutex);
-        known.assign(m_regions.begin(), m_regions.end());
-    }
-    for (const Region *region : known)
+    for (const Region *region : m_addresses.all())
         if (region->origin() != Region::Origin::asked)
             listener.mapped(*region);
 }

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -83,8 +82,6 @@ private:
     // wait for this one.
     std::mutex m_listeners_mutex;
     std::vector<MappingListener *> m_listeners;
-    std::mutex m_regions_mutex;
-    std::set<Region *> m_regions; // frameworks have thousands
 };
 
 } // namespace gaudi

@@ -26,11 +26,6 @@ void say_ambiguous(const Card &one, const Card &other, std::uint64_t address) {
                          address, one.index(), one.bus_id(), other.index(), other.bus_id())});
 }
 
-/// A refusal that says nothing about the mapping.
-bool passes(int code) {
-    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN || code == EBUSY;
-}
-
 /// A framework knows its pools; what it mapped besides them is found as everybody else's.
 Range ask_framework(const Card &card, std::uint64_t address) {
     const Framework *framework = Framework::loaded();
@@ -261,7 +256,7 @@ bool Foreign::still_there(Region &region) {
     const auto device = region.card().if_held();
     if (device) {
         const auto exported = device->export_dmabuf(region.base(), region.export_size());
-        if (exported || passes(exported.error().code))
+        if (exported || thunk::may_pass(exported.error().code))
             return true;
     }
     forget(life);

@@ -11,9 +11,9 @@ namespace {
 constexpr auto kCopiesLimit = std::chrono::seconds(10);
 
 /// Refusals that may be over at the next copy. The others are about the memory itself.
-bool may_pass(int code) {
-    return code == ENOMEM || code == EAGAIN || code == EBUSY || code == EINTR || code == EMFILE || code == ENFILE ||
-           code == ENODEV || code == EBADF || code == EIO; // a card that was closed or reset, and may be opened again
+bool may_be_over(int code) {
+    return thunk::may_pass(code) || code == ENODEV || code == EBADF ||
+           code == EIO; // a card that was closed or reset, and may be opened again
 }
 
 } // namespace
@@ -157,7 +157,7 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
             m_being_mapped.store(true, std::memory_order_release);
             auto mapping = map_with_room(card);
             m_being_mapped.store(false, std::memory_order_release);
-            if (!mapping && (may_pass(mapping.error().code) || card.life() != life))
+            if (!mapping && (may_be_over(mapping.error().code) || card.life() != life))
                 return {};
             known = kRefused;
             if (mapping) {

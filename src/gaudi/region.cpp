@@ -8,14 +8,6 @@
 #include <cerrno>
 
 namespace gaudi {
-namespace {
-
-/// Refusals for want of something that others may give back.
-bool may_pass(int code) {
-    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN || code == EBUSY;
-}
-
-} // namespace
 
 Region::Region() = default;
 Region::~Region() = default;
@@ -37,7 +29,7 @@ Result<thunk::Fd> Region::new_export() {
         return tl::unexpected(thunk::make_error(ENODEV, "export", "", "the card is closed"));
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
     auto exported = device->export_dmabuf(base(), export_size());
-    if (!exported && !may_pass(exported.error().code))
+    if (!exported && !thunk::may_pass(exported.error().code))
         m_exportable.store(false, std::memory_order_release);
     return exported;
 }

@@ -62,6 +62,10 @@ Error make_error(int code, const char *call, std::string_view args, std::string_
     return Error{code, call, fmt::format("{}{} failed with {}: {}", call, parenthesis, errno_name(code), why)};
 }
 
+bool may_pass(int code) {
+    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN || code == EBUSY;
+}
+
 Error from_negative(int rc, const char *call, std::string_view args) {
     if (rc < 0 && rc > INT_MIN)
         return make_error(-rc, call, args);

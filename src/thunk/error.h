@@ -23,6 +23,9 @@ std::string errno_name(int code);
 // "CALL(ARGS) failed with EBUSY: REASON". Without a reason the best known one is taken.
 Error make_error(int code, const char *call, std::string_view args = {}, std::string_view reason = {});
 
+// Whether it was refused for want of something that may be there the next time, and not for what was asked.
+bool may_pass(int code);
+
 // libhl-thunk fails in three shapes, and only the caller knows which one a function has: -1 is -EPERM in the
 // first and "look at errno" in the second. `err` is errno right after the call, which must have been 0 before it.
 Error from_negative(int rc, const char *call, std::string_view args = {});   // returned -errno
