@@ -6,7 +6,6 @@
 #include "gaudi/cards.h"
 #include "gaudi/host_range.h"
 #include "gaudi/mover.h"
-#include "ucm/bookkeeping.h"
 
 #include <benchmark/benchmark.h>
 
@@ -90,26 +89,6 @@ void allocate_and_free_1mib(benchmark::State &state) {
     arena.free(first);
 }
 BENCHMARK(allocate_and_free_1mib);
-
-// ---- what the memory hooks add --------------------------------------------------------------------------------------
-
-/// A program's own memory: allocated, mapped, unmapped, freed; by the library alone (0), and through the hooks (1).
-void map_and_unmap_hooked(benchmark::State &state) {
-    const thunk::Functions &call = cards().library().call();
-    ucm::Bookkeeping book(cards(), {call.open, call.open_by_module_id, call.close, call.device_memory_alloc,
-                                    call.device_memory_free, call.device_memory_map, call.memory_unmap});
-    const bool hooked = state.range(0) != 0;
-    const int fd = need(card().open()).fd();
-    for (auto _ : state) {
-        const std::uint64_t handle =
-            hooked ? book.alloc(fd, kMiB, 0, false, false) : call.device_memory_alloc(fd, kMiB, 0, false, false);
-        const std::uint64_t address = hooked ? book.map(fd, handle, 0) : call.device_memory_map(fd, handle, 0);
-        if (address == 0 || (hooked ? book.unmap(fd, address) : call.memory_unmap(fd, address)) != 0 ||
-            (hooked ? book.free(fd, handle) : call.device_memory_free(fd, handle)) != 0)
-            throw std::runtime_error("the card has no memory");
-    }
-}
-BENCHMARK(map_and_unmap_hooked)->Arg(0)->Arg(1);
 
 // ---- posting and polling --------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from measure import NO_TIME, RESULTS, SOFTWARE, Added, Factor, Ratio, Report, Ru
 from steps import ROOT, shown, step, tail
 
 # As on a Gaudi2 server: PCIe gen 4 x16 per card, 200 Gb/s per HCA; microseconds per submission, mapping and message.
-LINK_GB_PER_S, SUBMIT_US = 25, 5
-SERVER = {"SOFTGAUDI_PACE": f"virtual:down:{LINK_GB_PER_S},up:{LINK_GB_PER_S},card:1000,submit:{SUBMIT_US},map:20",
+LINK_GB_PER_S, SUBMIT_US, MAP_US = 25, 5, 20
+SERVER = {"SOFTGAUDI_PACE": f"virtual:down:{LINK_GB_PER_S},up:{LINK_GB_PER_S},card:1000,submit:{SUBMIT_US},map:{MAP_US}",
           "SOFTHCA_PACE": "virtual:link:25,latency:2"}
 
 # NVIDIA's cuda_copy on an H200 (UCX 1.22.0, host to card): microseconds of cudaMemcpyAsync on pinned memory, streaming,
@@ -139,6 +139,37 @@ def measure_descriptors(report, runner, rounds, quick):
     return lambda: descriptors(report, samples)
 
 
+# ---- memory hooks ---------------------------------------------------------------------------------------------------
+
+
+def hooks(report, samples):
+    bar = 500
+    report.head("Memory hooks: what they and what UCX does with their news add to a program's own calls of libhl-thunk\n"
+                "(allocate, map, unmap, free 1 MiB), per call",
+                f"  {'mapping takes':>13}  {'card opened':<12} {'others':>6}  {'bare':>8}  {'added':>8}  {'quartiles':<13} "
+                f"{'noise':<13} {'factor':>6}  bar")
+    rows = []
+    for takes, sample in samples:
+        added, opened, others = Added(sample), sample["card_opened"], sample["other_mappings"]
+        bare, factor = statistics.median(sample["base_ns"]), Factor(sample)
+        verdict = report.verdict(added.at_most(bar), f"hooks, card opened {opened}, {others} other mappings")
+        print(f"  {f'{takes} us' if takes else 'no time':>13}  {opened:<12} {others:>6}  {bare:>5.0f} ns  "
+              f"{added.median:>5.0f} ns  {f'{added.low:.0f} to {added.high:.0f}':<13} "
+              f"{f'{added.noise_low:.0f} to {added.noise_high:.0f}':<13} {factor.median:>6.3f}  {bar} ns {verdict}")
+        rows.append({"mapping_takes_us": takes, "card_opened": opened, "other_mappings": others, "bar_ns": bar,
+                     "bare_ns_median": bare, **added.json("added", "_ns"), "factor_median": factor.median})
+    print("  others: mappings that the program has besides")
+    report.add("memory_hooks_added_time", rows)
+
+
+def measure_hooks(report, runner, rounds):
+    samples = []
+    for takes, pace in ((0, NO_TIME), (MAP_US, {"SOFTGAUDI_PACE": f"map:{MAP_US}"})):
+        data = runner.run(f"memory hooks, {takes} us per mapping", ["bench_hooks", str(rounds)], ["--cards", "2"], env=pace)
+        samples += [(takes, row) for row in data["rows"]]
+    return lambda: hooks(report, samples)
+
+
 # ---- micro-benchmarks -----------------------------------------------------------------------------------------------
 
 
@@ -239,7 +270,7 @@ def bench(directory, ucx, quick):
     rounds = 5 if quick else 21
     report, runner = Report(), Runner(directory, ucx)
     show = [measure_copies(report, runner, rounds), measure_descriptors(report, runner, rounds, quick),
-            measure_micro(report, runner, quick)]
+            measure_hooks(report, runner, rounds), measure_micro(report, runner, quick)]
     if has_ib(ucx):
         show.append(measure_rdma(report, runner, rounds))
     else:

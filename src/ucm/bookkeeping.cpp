@@ -28,12 +28,22 @@ void aside(Step &&step) noexcept {
 
 } // namespace
 
-/// As far as we have heard. A number that was closed and given out again without our knowledge is noticed by card_now(),
-/// which costs a system call: it is asked where mappings are told of.
+/// As far as we have heard.
 Card *Bookkeeping::card_of(int fd) {
     {
         const std::lock_guard guard(m_mutex);
         if (const auto known = m_files.find(fd); known != m_files.end())
+            return known->second.card;
+    }
+    return card_now(fd);
+}
+
+/// Where a mapping is told of, a number that was closed and given out again unseen must not pass for the card that it was.
+/// To look costs a system call; who opens cards where we see it also closes them there.
+Card *Bookkeeping::card_to_tell_of(int fd) {
+    {
+        const std::lock_guard guard(m_mutex);
+        if (const auto known = m_files.find(fd); known != m_files.end() && known->second.opening_seen)
             return known->second.card;
     }
     return card_now(fd);
@@ -53,7 +63,7 @@ Card *Bookkeeping::card_now(int fd) {
     Card *card = m_cards.of_descriptor(fd);
     const std::lock_guard guard(m_mutex);
     if (card)
-        m_files[fd] = {status.st_dev, status.st_ino, status.st_rdev, card};
+        m_files[fd] = {card, false, status.st_dev, status.st_ino, status.st_rdev};
     else
         m_files.erase(fd);
     return card;
@@ -111,10 +121,16 @@ int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
     return fd;
 }
 
-/// Whatever had the number before was closed unseen.
 void Bookkeeping::opened(int fd) {
+    {
+        const std::lock_guard guard(m_mutex);
+        m_files.erase(fd); // whatever had the number before was closed unseen
+    }
+    if (fd < 0 || !card_now(fd))
+        return;
     const std::lock_guard guard(m_mutex);
-    m_files.erase(fd);
+    if (const auto known = m_files.find(fd); known != m_files.end())
+        known->second.opening_seen = true;
 }
 
 void Bookkeeping::forget(const Card *card) {
@@ -122,6 +138,7 @@ void Bookkeeping::forget(const Card *card) {
     std::erase_if(m_sizes, [&](const auto &entry) { return entry.first.first == card; });
     std::erase_if(m_mapped, [&](const auto &entry) { return entry.first.first == card; });
     std::erase_if(m_lingering, [&](const Lingering &gone) { return gone.card == card; });
+    m_lingering_count.store(m_lingering.size(), std::memory_order_release);
 }
 
 int Bookkeeping::close(int fd) noexcept {
@@ -170,7 +187,7 @@ std::uint64_t Bookkeeping::map(int fd, std::uint64_t handle, std::uint64_t hint)
     if (address == 0)
         return 0;
     aside([&] {
-        Card *card = card_now(fd);
+        Card *card = card_to_tell_of(fd);
         if (!card)
             return;
         std::uint64_t size = 0;
@@ -193,7 +210,7 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
     bool exported = false;
     aside([&] {
         retry();
-        card = card_now(fd);
+        card = card_of(fd);
         if (!card)
             return;
         exported = m_cards.foreign().unmapping(*card, address);
@@ -216,6 +233,7 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
             {
                 const std::lock_guard guard(m_mutex);
                 m_lingering.push_back({card, address, mapped.handle});
+                m_lingering_count.store(m_lingering.size(), std::memory_order_release);
             }
             m_cards.foreign().lingers(*card, address);
             unmapped = 0;
@@ -235,7 +253,6 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
 
 /// The memory of a mapping that lingers is freed with it. A handle that we have not seen may be that of any.
 bool Bookkeeping::freed_later(const Card *card, std::uint64_t handle, bool seen) {
-    const std::lock_guard guard(m_mutex);
     for (Lingering &waiting : m_lingering)
         if (waiting.card == card && waiting.handle == (seen ? handle : 0) && !waiting.freed) {
             waiting.handle = handle;
@@ -252,11 +269,9 @@ int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
     aside([&] {
         retry();
         card = card_of(fd);
-        {
-            const std::lock_guard guard(m_mutex);
-            if (const auto known = m_sizes.extract(Key(card, handle)))
-                size = known.mapped();
-        }
+        const std::lock_guard guard(m_mutex);
+        if (const auto known = m_sizes.extract(Key(card, handle)))
+            size = known.mapped();
         later = freed_later(card, handle, true);
     });
     if (later)
@@ -264,18 +279,19 @@ int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
     int freed = m_real.device_memory_free(fd, handle);
     if (freed != 0)
         aside([&] {
+            const std::lock_guard guard(m_mutex);
             // Of a handle that we have seen the refusal is the program's own business.
-            if (size == 0 && freed_later(card, handle, false)) {
-                freed = 0;
-            } else if (size != 0) {
-                const std::lock_guard guard(m_mutex);
+            if (size != 0)
                 m_sizes[{card, handle}] = size;
-            }
+            else if (freed_later(card, handle, false))
+                freed = 0;
         });
     return freed;
 }
 
 void Bookkeeping::retry() {
+    if (lingering() == 0)
+        return;
     const std::unique_lock alone(m_retrying, std::try_to_lock); // somebody else is at it
     if (alone)
         retry_all();
@@ -301,17 +317,13 @@ void Bookkeeping::retry_all() {
             if (entry != m_lingering.end()) {
                 over = *entry; // its memory may have been freed meanwhile
                 m_lingering.erase(entry);
+                m_lingering_count.store(m_lingering.size(), std::memory_order_release);
             }
         }
         m_cards.foreign().unmapped(*over.card, over.address);
         if (over.freed)
             m_real.device_memory_free(device->fd(), over.handle);
     }
-}
-
-std::size_t Bookkeeping::lingering() const {
-    const std::lock_guard guard(m_mutex);
-    return m_lingering.size();
 }
 
 } // namespace gaudi::ucm

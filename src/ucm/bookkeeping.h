@@ -8,9 +8,11 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,15 +45,16 @@ public:
     int unmap(int fd, std::uint64_t address) noexcept;
 
     /// Mappings that their owner has given back but a NIC still has registered: the driver refuses to unmap those.
-    std::size_t lingering() const;
+    std::size_t lingering() const { return m_lingering_count.load(std::memory_order_acquire); }
 
 private:
     /// The file behind a descriptor, so that a number that was closed and given out again is noticed.
     struct File {
+        Card *card = nullptr;
+        bool opening_seen = false;
         dev_t device = 0;
         ino_t inode = 0;
         dev_t node = 0;
-        Card *card = nullptr;
     };
     struct Mapped {
         std::uint64_t handle = 0;
@@ -64,13 +67,20 @@ private:
         bool freed = false;
     };
     using Key = std::pair<const Card *, std::uint64_t>;
+    struct Hash {
+        /// Handles count up and addresses are of whole pages: multiplied, they differ in their upper bits.
+        std::size_t operator()(const Key &key) const {
+            return (key.second + reinterpret_cast<std::uintptr_t>(key.first)) * 0x9e3779b97f4a7c15 >> 32;
+        }
+    };
 
     Card *card_of(int fd);
+    Card *card_to_tell_of(int fd);
     Card *card_now(int fd);
     bool was_left(Card *card);
     void opened(int fd);
     int lend(Card *card, int opened);
-    bool freed_later(const Card *card, std::uint64_t handle, bool seen);
+    bool freed_later(const Card *card, std::uint64_t handle, bool seen); // the mutex is held
     void retry();
     void retry_all();
     void forget(const Card *card);
@@ -80,9 +90,11 @@ private:
     std::mutex m_retrying;
     mutable std::mutex m_mutex; // never held while the library or UCX is called
     std::map<int, File> m_files;
-    std::map<Key, std::uint64_t> m_sizes; // by handle
-    std::map<Key, Mapped> m_mapped;       // by address
+    // Frameworks have thousands.
+    std::unordered_map<Key, std::uint64_t, Hash> m_sizes; // by handle
+    std::unordered_map<Key, Mapped, Hash> m_mapped;       // by address
     std::vector<Lingering> m_lingering;
+    std::atomic<std::size_t> m_lingering_count{0};
 };
 
 } // namespace gaudi::ucm

@@ -319,18 +319,35 @@ TEST_F(BookkeepingTest, a_process_without_descriptors_to_look_with_keeps_the_car
     EXPECT_EQ(m_book.close(again), 0);
 }
 
-TEST_F(BookkeepingTest, a_number_that_was_given_to_another_card_unseen_is_that_cards) {
-    const int fd = open(0);
-    EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0); // it is known now
+class ReusedNumber : public BookkeepingTest {
+protected:
+    /// What is mapped through it is on the second card.
+    void expect_second_card(int fd) {
+        const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+        const Region *region = cards().look_up(address);
+        ASSERT_NE(region, nullptr);
+        EXPECT_EQ(&region->card(), &card(1));
+        EXPECT_EQ(m_book.unmap(fd, address), 0);
+        EXPECT_EQ(cards().look_up(address), nullptr);
+        EXPECT_EQ(m_book.close(fd), 0);
+    }
+    void become_known(int fd) { EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0); }
+};
+
+TEST_F(ReusedNumber, opened_closed_and_given_away_unseen) {
+    const int fd = Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card(0).bus_id().c_str());
+    become_known(fd);
     const Other other(card(1).bus_id());
     ASSERT_EQ(dup3(other.fd(), fd, O_CLOEXEC), fd);
-    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
-    const Region *region = cards().look_up(address);
-    ASSERT_NE(region, nullptr);
-    EXPECT_EQ(&region->card(), &card(1));
-    EXPECT_EQ(m_book.unmap(fd, address), 0);
-    EXPECT_EQ(cards().look_up(address), nullptr);
-    EXPECT_EQ(m_book.close(fd), 0);
+    expect_second_card(fd);
+}
+
+TEST_F(ReusedNumber, closed_unseen_and_given_away_where_we_see_it) {
+    const int fd = open(0);
+    become_known(fd);
+    ASSERT_EQ(Other::call().close(fd), 0);
+    ASSERT_EQ(open(1), fd);
+    expect_second_card(fd);
 }
 
 class CardInReset : public BookkeepingTest {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""instructions.py POSTING WAY [LIMIT]
+"""instructions.py WHAT LIMIT PROGRAM [ARGUMENTS]
 
-Counts, with callgrind, the instructions that one posted and completed copy takes in our own objects and in UCX's. The
-program runs twice with different numbers of copies, so that what happens once counts nothing. Fails beyond LIMIT.
+Counts, with callgrind, the instructions that one WHAT takes in our own objects and in UCX's. The program is told as its
+last argument how many to do, and runs twice with different numbers, so that what happens once counts nothing. Fails if
+ours are more than LIMIT.
 """
 
 import collections
@@ -42,10 +43,10 @@ def costs(path):
     return objects, functions
 
 
-def run(program, way, copies):
+def run(command, count):
     with tempfile.TemporaryDirectory() as directory:
         output = Path(directory) / "out"
-        done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", program, way, str(copies)],
+        done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", *command, str(count)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{done.stdout}\ncallgrind failed")
@@ -53,29 +54,29 @@ def run(program, way, copies):
 
 
 def main():
-    if len(sys.argv) not in (3, 4) or (len(sys.argv) == 4 and not sys.argv[3].isdigit()):
-        sys.exit("usage: instructions.py POSTING uct|ucp [LIMIT]")
-    program, way, limit = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else None
-    (few, few_functions), (many, functions) = run(program, way, FEW), run(program, way, MANY)
-    copies = MANY - FEW
+    if len(sys.argv) < 4 or not sys.argv[2].isdigit():
+        sys.exit("usage: instructions.py WHAT LIMIT PROGRAM [ARGUMENTS]")
+    what, limit, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    (few, few_functions), (many, functions) = run(command, FEW), run(command, MANY)
+    count = MANY - FEW
     many.subtract(few)
     functions.subtract(few_functions)
 
     def share(word):
-        return sum(cost for name, cost in many.items() if word in Path(name).name) / copies
+        return sum(cost for name, cost in many.items() if word in Path(name).name) / count
 
-    ours, ucx = share("gaudi-core"), sum(share(word) for word in ("libucp", "libuct", "libucs"))
-    print(f"instructions per posted and completed copy of 4 KiB ({way}): {ours:.0f} in our objects, {ucx:.0f} in UCX's")
+    ours, ucx = share("gaudi-core"), sum(share(word) for word in ("libucp", "libuct", "libucs", "libucm"))
+    print(f"instructions per {what}: {ours:.0f} in our objects, {ucx:.0f} in UCX's")
     print("by library:")
     for name, cost in many.most_common(8):
-        print(f"  {cost / copies:7.1f}  {Path(name).name}")
+        print(f"  {cost / count:7.1f}  {Path(name).name}")
     print("our functions:")
     for (_, name), cost in sorted(((key, cost) for key, cost in functions.items() if "gaudi-core" in key[0]),
                                   key=lambda item: -item[1])[:15]:
-        print(f"  {cost / copies:7.1f}  {name[:100]}")
+        print(f"  {cost / count:7.1f}  {name[:100]}")
     if ours == 0:
         sys.exit("none were seen in our objects: the program did not use them")
-    if limit is not None and ours > limit:
+    if ours > limit:
         sys.exit(f"at most {limit} are allowed")
 
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the memory hooks add to a program's own calls of libhl-thunk: allocate, map, unmap and free 1 MiB, as a program
+// does that is linked to the library, against the same calls looked up with dlsym, which no hook sees. UCX runs in the
+// process and is told of every mapping.
+//
+//     bench_hooks ROUNDS                with two cards, of which one is opened before UCX starts
+#include "arguments.h"
+#include "samples.h"
+#include "thunk/abi.h"
+#include "ucp_side.h"
+
+#include <ucm/api/ucm.h>
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using bench::Json;
+using e2e::Failure;
+
+constexpr std::size_t kSize = 1 << 20;
+
+template <class Function>
+Function *looked_up(void *library, Function *, const char *name) {
+    void *found = dlsym(library, name);
+    if (!found)
+        throw Failure(std::string("there is no ") + name);
+    return reinterpret_cast<Function *>(found);
+}
+
+struct Calls {
+    decltype(&hlthunk_device_memory_alloc) alloc;
+    decltype(&hlthunk_device_memory_map) map;
+    decltype(&hlthunk_memory_unmap) unmap;
+    decltype(&hlthunk_device_memory_free) free;
+};
+
+/// Through the table of addresses that the linker gave the program, which the hooks change.
+const Calls kLinked = {
+    [](int fd, std::uint64_t size, std::uint64_t page, bool contiguous, bool shared) {
+        return hlthunk_device_memory_alloc(fd, size, page, contiguous, shared);
+    },
+    [](int fd, std::uint64_t handle, std::uint64_t hint) { return hlthunk_device_memory_map(fd, handle, hint); },
+    [](int fd, std::uint64_t address) { return hlthunk_memory_unmap(fd, address); },
+    [](int fd, std::uint64_t handle) { return hlthunk_device_memory_free(fd, handle); },
+};
+
+Calls look_up() {
+    void *library = dlopen(std::getenv("GAUDI_THUNK"), RTLD_NOW);
+    if (!library)
+        throw Failure("GAUDI_THUNK names no library: run this inside `ucx_gaudi run`");
+    return {looked_up(library, &hlthunk_device_memory_alloc, "hlthunk_device_memory_alloc"),
+            looked_up(library, &hlthunk_device_memory_map, "hlthunk_device_memory_map"),
+            looked_up(library, &hlthunk_memory_unmap, "hlthunk_memory_unmap"),
+            looked_up(library, &hlthunk_device_memory_free, "hlthunk_device_memory_free")};
+}
+
+int open_card() {
+    const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    if (fd < 0)
+        throw Failure("no card opens");
+    return fd;
+}
+
+void use(const Calls &calls, int fd) {
+    const std::uint64_t handle = calls.alloc(fd, kSize, 0, false, false);
+    const std::uint64_t address = calls.map(fd, handle, 0);
+    if (address == 0 || calls.unmap(fd, address) != 0 || calls.free(fd, handle) != 0)
+        throw Failure("the card gives no memory");
+}
+
+/// How often UCX is told of what these calls do.
+unsigned events_of(const Calls &calls, int fd) {
+    const auto set = looked_up(RTLD_DEFAULT, &ucm_set_event_handler, "ucm_set_event_handler");
+    const auto unset = looked_up(RTLD_DEFAULT, &ucm_unset_event_handler, "ucm_unset_event_handler");
+    const auto count = [](ucm_event_type_t, ucm_event_t *, void *told) { ++*static_cast<unsigned *>(told); };
+    unsigned told = 0;
+    e2e::check(set(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, 1, count, &told), "ucm_set_event_handler");
+    use(calls, fd);
+    unset(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, count, &told);
+    return told;
+}
+
+Json row(const char *opened, int fd, unsigned others, unsigned rounds) {
+    constexpr unsigned kRuns = 8, kTimes = 64, kCalls = 4; // of about a millisecond, of which the fastest is a sample
+    bench::progress(std::string("card opened ") + opened + ", " + std::to_string(others) + " other mappings");
+    const Calls unseen = look_up();
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
+    for (unsigned i = 0; i < others; ++i) {
+        const std::uint64_t handle = kLinked.alloc(fd, kSize, 0, false, false);
+        kept.emplace_back(handle, kLinked.map(fd, handle, 0));
+    }
+    if (events_of(kLinked, fd) != 2 || events_of(unseen, fd) != 0)
+        throw Failure("UCX hears of what it should not, or does not of what it should");
+    const auto time = [&](const Calls &calls) {
+        return [&] {
+            return bench::fastest(kRuns,
+                                  [&] {
+                                      for (unsigned i = 0; i < kTimes; ++i)
+                                          use(calls, fd);
+                                  }) /
+                   (kTimes * kCalls);
+        };
+    };
+    Json result{{"card_opened", opened}, {"other_mappings", others}};
+    result.update(bench::interleave(rounds, time(unseen), time(kLinked)).json());
+    for (const auto &[handle, address] : kept)
+        if (kLinked.unmap(fd, address) != 0 || kLinked.free(fd, handle) != 0)
+            throw Failure("the card does not take its memory back");
+    return result;
+}
+
+Json measure(unsigned rounds) {
+    const int before = open_card();
+    const e2e::Side ucx(UCP_FEATURE_RMA);
+    const int after = open_card();
+    Json rows = Json::array();
+    for (const unsigned others : {0u, 100u}) {
+        rows.push_back(row("before UCX", before, others, rounds));
+        rows.push_back(row("after UCX", after, others, rounds));
+    }
+    return rows;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const auto rounds = argc == 2 ? bench::number(argv[1]) : std::nullopt;
+    if (!rounds)
+        return bench::usage("bench_hooks ROUNDS, where ROUNDS is a whole number above 0");
+    try {
+        std::printf("%s\n", Json{{"rows", measure(*rounds)}}.dump().c_str());
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "bench_hooks: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program that is linked to libhl-thunk makes so many calls that the hooks see, allocate, map, unmap, free and again, with
+// UCX in the process: for a tool that counts instructions.
+//
+//     hooked_calls CALLS
+#include "thunk/abi.h"
+#include "ucp_side.h"
+
+#include <cstdio>
+#include <string>
+
+int main(int argc, char **argv) {
+    try {
+        if (argc != 2)
+            throw std::invalid_argument("usage: hooked_calls CALLS");
+        const unsigned long calls = std::stoul(argv[1]);
+        const e2e::Side ucx(UCP_FEATURE_RMA);
+        const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+        for (unsigned long made = 0; made < calls; made += 4) {
+            const std::uint64_t handle = hlthunk_device_memory_alloc(fd, 1 << 20, 0, false, false);
+            const std::uint64_t address = hlthunk_device_memory_map(fd, handle, 0);
+            if (address == 0 || hlthunk_memory_unmap(fd, address) != 0 || hlthunk_device_memory_free(fd, handle) != 0)
+                throw std::runtime_error("the card gives no memory");
+        }
+        hlthunk_close(fd);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The hooks in a process that the kernel ends at its next system call.
+#include "framework_program.h"
+
+#include "ucm/bookkeeping.h"
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace gaudi;
+using namespace gaudi::test;
+
+namespace {
+
+/// Memory that is there without a driver.
+struct Imagined {
+    static inline std::uint64_t handles = 0, lowest = 0;
+
+    static std::uint64_t alloc(int, std::uint64_t, std::uint64_t, bool, bool) { return ++handles; }
+    static int free(int, std::uint64_t) { return 0; }
+    static std::uint64_t map(int, std::uint64_t handle, std::uint64_t) { return lowest + handle % 8 * kMiB; }
+    static int unmap(int, std::uint64_t) { return 0; }
+};
+
+class SystemCalls : public GaudiTest {
+protected:
+    SystemCalls() { Imagined::lowest = card().window().base; }
+
+    void use(int fd) {
+        const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
+        const std::uint64_t address = m_book.map(fd, handle, 0);
+        if (!cards().find(address) || m_book.unmap(fd, address) != 0 || cards().find(address) ||
+            m_book.free(fd, handle) != 0)
+            _exit(1);
+    }
+
+    ucm::Bookkeeping m_book{cards(),
+                            {Other::call().open, Other::call().open_by_module_id, Other::call().close, Imagined::alloc,
+                             Imagined::free, Imagined::map, Imagined::unmap}};
+};
+
+TEST_F(SystemCalls, the_hooks_make_none_on_a_card_whose_opening_they_saw) {
+    const int fd = m_book.open(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str());
+    ASSERT_GE(fd, 0);
+    EXPECT_EXIT(
+        {
+            use(fd); // takes what memory it needs, and looks whether the card exports
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+            for (int time = 0; time < 1000; ++time)
+                use(fd);
+            syscall(SYS_exit, 42); // one of the few that are left
+        },
+        ::testing::ExitedWithCode(42), "");
+    m_book.close(fd);
+}
+
+} // namespace
