@@ -3,7 +3,7 @@
 // does that is linked to the library, against the same calls looked up with dlsym, which no hook sees. UCX runs in the
 // process and is told of every mapping.
 //
-//     bench_hooks ROUNDS                with two cards, of which one is opened before UCX starts
+//     bench_hooks ROUNDS
 #include "arguments.h"
 #include "samples.h"
 #include "thunk/abi.h"
@@ -61,13 +61,6 @@ Calls look_up() {
             looked_up(library, &hlthunk_device_memory_free, "hlthunk_device_memory_free")};
 }
 
-int open_card() {
-    const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
-    if (fd < 0)
-        throw Failure("no card opens");
-    return fd;
-}
-
 void use(const Calls &calls, int fd) {
     const std::uint64_t handle = calls.alloc(fd, kSize, 0, false, false);
     const std::uint64_t address = calls.map(fd, handle, 0);
@@ -87,9 +80,9 @@ unsigned events_of(const Calls &calls, int fd) {
     return told;
 }
 
-Json row(const char *opened, int fd, unsigned others, unsigned rounds) {
+Json row(int fd, unsigned others, unsigned rounds) {
     constexpr unsigned kRuns = 8, kTimes = 64, kCalls = 4; // of about a millisecond, of which the fastest is a sample
-    bench::progress(std::string("card opened ") + opened + ", " + std::to_string(others) + " other mappings");
+    bench::progress("memory hooks, " + std::to_string(others) + " other mappings");
     const Calls unseen = look_up();
     std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
     for (unsigned i = 0; i < others; ++i) {
@@ -108,7 +101,7 @@ Json row(const char *opened, int fd, unsigned others, unsigned rounds) {
                    (kTimes * kCalls);
         };
     };
-    Json result{{"card_opened", opened}, {"other_mappings", others}};
+    Json result{{"other_mappings", others}};
     result.update(bench::interleave(rounds, time(unseen), time(kLinked)).json());
     for (const auto &[handle, address] : kept)
         if (kLinked.unmap(fd, address) != 0 || kLinked.free(fd, handle) != 0)
@@ -117,14 +110,13 @@ Json row(const char *opened, int fd, unsigned others, unsigned rounds) {
 }
 
 Json measure(unsigned rounds) {
-    const int before = open_card();
-    const e2e::Side ucx(UCP_FEATURE_RMA);
-    const int after = open_card();
+    const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    if (fd < 0)
+        throw Failure("no card opens");
+    const e2e::Side ucx(UCP_FEATURE_RMA); // starts late, as beside a framework
     Json rows = Json::array();
-    for (const unsigned others : {0u, 100u}) {
-        rows.push_back(row("before UCX", before, others, rounds));
-        rows.push_back(row("after UCX", after, others, rounds));
-    }
+    for (const unsigned others : {0u, 100u})
+        rows.push_back(row(fd, others, rounds));
     return rows;
 }
 

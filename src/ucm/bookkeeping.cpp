@@ -28,22 +28,12 @@ void aside(Step &&step) noexcept {
 
 } // namespace
 
-/// As far as we have heard.
+/// As far as we have heard. To look would cost each call a system call, and who makes calls on a card where we see them also
+/// closes it there.
 Card *Bookkeeping::card_of(int fd) {
     {
         const std::lock_guard guard(m_mutex);
         if (const auto known = m_files.find(fd); known != m_files.end())
-            return known->second.card;
-    }
-    return card_now(fd);
-}
-
-/// Where a mapping is told of, a number that was closed and given out again unseen must not pass for the card that it was.
-/// To look costs a system call; who opens cards where we see it also closes them there.
-Card *Bookkeeping::card_to_tell_of(int fd) {
-    {
-        const std::lock_guard guard(m_mutex);
-        if (const auto known = m_files.find(fd); known != m_files.end() && known->second.opening_seen)
             return known->second.card;
     }
     return card_now(fd);
@@ -63,7 +53,7 @@ Card *Bookkeeping::card_now(int fd) {
     Card *card = m_cards.of_descriptor(fd);
     const std::lock_guard guard(m_mutex);
     if (card)
-        m_files[fd] = {card, false, status.st_dev, status.st_ino, status.st_rdev};
+        m_files[fd] = {card, status.st_dev, status.st_ino, status.st_rdev};
     else
         m_files.erase(fd);
     return card;
@@ -121,16 +111,10 @@ int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
     return fd;
 }
 
+/// Whatever had the number before was closed unseen.
 void Bookkeeping::opened(int fd) {
-    {
-        const std::lock_guard guard(m_mutex);
-        m_files.erase(fd); // whatever had the number before was closed unseen
-    }
-    if (fd < 0 || !card_now(fd))
-        return;
     const std::lock_guard guard(m_mutex);
-    if (const auto known = m_files.find(fd); known != m_files.end())
-        known->second.opening_seen = true;
+    m_files.erase(fd);
 }
 
 void Bookkeeping::forget(const Card *card) {
@@ -187,7 +171,7 @@ std::uint64_t Bookkeeping::map(int fd, std::uint64_t handle, std::uint64_t hint)
     if (address == 0)
         return 0;
     aside([&] {
-        Card *card = card_to_tell_of(fd);
+        Card *card = card_of(fd);
         if (!card)
             return;
         std::uint64_t size = 0;

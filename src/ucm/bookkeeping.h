@@ -51,7 +51,6 @@ private:
     /// The file behind a descriptor, so that a number that was closed and given out again is noticed.
     struct File {
         Card *card = nullptr;
-        bool opening_seen = false;
         dev_t device = 0;
         ino_t inode = 0;
         dev_t node = 0;
@@ -75,7 +74,6 @@ private:
     };
 
     Card *card_of(int fd);
-    Card *card_to_tell_of(int fd);
     Card *card_now(int fd);
     bool was_left(Card *card);
     void opened(int fd);
