@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "../output_of.h"
 #include "engine.h"
 
 namespace gaudi::ucx {
@@ -109,14 +110,8 @@ private:
 };
 
 std::uint64_t opened_cards() {
-    std::FILE *pipe = ::popen(SOFTGAUDI_STAT " --json", "re");
-    std::string text;
-    char buffer[4096];
-    for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-        text.append(buffer, got);
-    ::pclose(pipe);
     std::uint64_t sum = 0;
-    const nlohmann::json report = nlohmann::json::parse(text);
+    const nlohmann::json report = nlohmann::json::parse(output_of(SOFTGAUDI_STAT " --json"));
     for (const auto &card : report.at("cards"))
         sum += card.at("opens").get<std::uint64_t>();
     return sum;
