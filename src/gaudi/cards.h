@@ -79,8 +79,8 @@ private:
     AddressMap m_addresses;
     Foreign m_foreign;
     // Held while listeners are told. UCX asks us with its locks held that listeners take: what it waits for in us must not
-    // wait for this one.
-    std::mutex m_listeners_mutex;
+    // wait for this one. Recursive, because who is told may ask, and find that something else is gone.
+    std::recursive_mutex m_listeners_mutex;
     std::vector<MappingListener *> m_listeners;
 };
 

@@ -26,6 +26,11 @@ void aside(Step &&step) noexcept {
     errno = kept;
 }
 
+bool is_named(hlthunk_device_name name, const Card &card) {
+    return name == HLTHUNK_DEVICE_DONT_CARE ||
+           name == (card.info().device_id == HL_PCI_ID_GAUDI3 ? HLTHUNK_DEVICE_GAUDI3 : HLTHUNK_DEVICE_GAUDI2);
+}
+
 } // namespace
 
 /// As far as we have heard. To look would cost each call a system call, and who makes calls on a card where we see them also
@@ -61,54 +66,55 @@ Card *Bookkeeping::card_now(int fd) {
 
 // ---- open and close -----------------------------------------------------------------------------------------------
 
-/// A card that we have opened before its framework did would be refused to it: it gets our context to share.
-int Bookkeeping::lend(Card *card, int opened) {
-    if (opened != -EBUSY || !card || !card->is_open() || card->adopted())
-        return opened;
-    const auto ours = card->open();
-    const int own = ours ? fcntl(ours->fd(), F_DUPFD_CLOEXEC, 0) : -1;
-    return own >= 0 ? own : opened;
+/// A card that we have opened before its framework did would be refused to it: it gets our context to share. -1 where it
+/// is not ours to share.
+int Bookkeeping::lend(Card &card) {
+    if (!card.is_open() || card.adopted())
+        return -1;
+    const auto ours = card.open();
+    return ours ? fcntl(ours->fd(), F_DUPFD_CLOEXEC, 0) : -1;
 }
 
 /// Whether only we held it any more, because it was closed unseen. Then all that we remember of it is of another life.
-bool Bookkeeping::was_left(Card *card) {
+bool Bookkeeping::was_left(Card &card) {
     const std::lock_guard alone(m_retrying); // nothing that lingered may be unmapped in the card's next life
-    if (!card || !card->let_go_if_left())
+    if (!card.let_go_if_left())
         return false;
-    forget(card);
+    forget(&card);
     return true;
 }
 
-int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
-    int fd = m_real.open(name, bus_id);
+/// Makes the call, and again if that may help. `meant` tells which cards it asks for.
+template <class Open, class Meant>
+int Bookkeeping::open_or_lend(const Open &open, const Meant &meant) noexcept {
+    int fd = open();
     bool again = false;
-    if (fd == -EBUSY && bus_id)
+    if (fd == -EBUSY || (fd == -1 && errno == EBUSY))
         aside([&] {
-            Card *card = m_cards.by_bus_id(bus_id);
-            fd = lend(card, fd);
-            again = fd < 0 && was_left(card);
+            for (const auto &card : m_cards.all()) {
+                if (!meant(*card))
+                    continue;
+                if (const int lent = lend(*card); lent >= 0) {
+                    fd = lent;
+                    return;
+                }
+                again = was_left(*card) || again;
+            }
         });
-    if (again)
-        fd = m_real.open(name, bus_id);
+    if (fd < 0 && again)
+        fd = open();
     aside([&] { opened(fd); });
     return fd;
 }
 
+int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
+    return open_or_lend([&] { return m_real.open(name, bus_id); },
+                        [&](const Card &card) { return bus_id ? card.bus_id() == bus_id : is_named(name, card); });
+}
+
 int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
-    int fd = m_real.open_by_module_id(module_id);
-    bool again = false;
-    if (fd == -EBUSY)
-        aside([&] {
-            for (const auto &card : m_cards.all())
-                if (card->module_id() == module_id) {
-                    fd = lend(card.get(), fd);
-                    again = fd < 0 && was_left(card.get());
-                }
-        });
-    if (again)
-        fd = m_real.open_by_module_id(module_id);
-    aside([&] { opened(fd); });
-    return fd;
+    return open_or_lend([&] { return m_real.open_by_module_id(module_id); },
+                        [&](const Card &card) { return card.module_id() == module_id; });
 }
 
 /// Whatever had the number before was closed unseen.

@@ -75,9 +75,11 @@ private:
 
     Card *card_of(int fd);
     Card *card_now(int fd);
-    bool was_left(Card *card);
+    bool was_left(Card &card);
     void opened(int fd);
-    int lend(Card *card, int opened);
+    static int lend(Card &card);
+    template <class Open, class Meant>
+    int open_or_lend(const Open &open, const Meant &meant) noexcept;
     bool freed_later(const Card *card, std::uint64_t handle, bool seen); // the mutex is held
     void retry();
     void retry_all();

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <thread>
+#include <utility>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -263,6 +264,23 @@ TEST_F(BookkeepingTest, who_opens_a_card_that_we_have_shares_ours) {
     EXPECT_EQ(Mover(cards()).copy_now(host.address(), ours, kMiB), 0);
 }
 
+TEST_F(BookkeepingTest, who_opens_any_card_shares_ours_where_none_is_free) {
+    for (const auto &each : cards().all())
+        value(each->arena().allocate({.length = kMiB}));
+    EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, nullptr), -1);
+    EXPECT_LT(m_book.open(HLTHUNK_DEVICE_GAUDI3, nullptr), 0) << "there is none of that name";
+    const int any = m_book.open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    ASSERT_GE(any, 0);
+    EXPECT_EQ(cards().of_descriptor(any), &card(0));
+    const int module = m_book.open_by_module_id(card(1).module_id());
+    ASSERT_GE(module, 0);
+    EXPECT_EQ(cards().of_descriptor(module), &card(1));
+    for (const int fd : {any, module}) {
+        EXPECT_NE(m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0), 0u);
+        EXPECT_EQ(m_book.close(fd), 0);
+    }
+}
+
 TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
     const int unseen = open();
     ASSERT_GE(unseen, 0);
@@ -348,6 +366,37 @@ TEST_F(ReusedNumber, closed_unseen_and_given_away_where_we_see_it) {
     ASSERT_EQ(Other::call().close(fd), 0);
     ASSERT_EQ(open(1), fd);
     expect_second_card(fd);
+}
+
+/// Asks for something else while it is told.
+struct Asking : MappingListener {
+    explicit Asking(Cards &all) : cards(all) {}
+    void mapped(const Region &) override {}
+    void unmapping(const Region &) override {
+        if (Region *gone = std::exchange(asked, nullptr))
+            there = cards.foreign().still_there(*gone);
+    }
+
+    Cards &cards;
+    Region *asked = nullptr;
+    bool there = true;
+};
+
+TEST_F(BookkeepingTest, who_is_told_of_one_may_ask_for_another_that_is_gone) {
+    const int fd = open();
+    const std::uint64_t seen = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const std::uint64_t unseen =
+        Other::call().device_memory_map(fd, Other::call().device_memory_alloc(fd, kMiB, 0, false, false), 0);
+    Asking asking(cards());
+    asking.asked = cards().look_up(unseen);
+    ASSERT_NE(asking.asked, nullptr);
+    ASSERT_EQ(Other::call().memory_unmap(fd, unseen), 0);
+    cards().add_listener(asking);
+    EXPECT_EQ(m_book.unmap(fd, seen), 0);
+    EXPECT_FALSE(asking.there);
+    EXPECT_EQ(cards().find(unseen), nullptr);
+    cards().remove_listener(asking);
+    EXPECT_EQ(m_book.close(fd), 0);
 }
 
 class CardInReset : public BookkeepingTest {
