@@ -76,14 +76,6 @@ std::uint32_t AddressMap::first_at(std::uint64_t begin) const {
         begins);
 }
 
-std::vector<Region *> AddressMap::all() const {
-    const std::lock_guard guard(m_writers);
-    std::vector<Region *> regions(m_count.load(kRelaxed));
-    for (std::uint32_t i = 0; i < regions.size(); ++i)
-        regions[i] = m_table.load(kRelaxed)->entries[i].region.load(kRelaxed);
-    return regions;
-}
-
 Region *AddressMap::search(std::uint64_t address) const {
     while (true) {
         const std::uint32_t version = m_version.load(std::memory_order_acquire);

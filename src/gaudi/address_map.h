@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace gaudi {
 
@@ -32,8 +31,16 @@ public:
                    ? nullptr
                    : search(address);
     }
-    /// All of them, by their addresses.
-    std::vector<Region *> all() const;
+    /// Visits all of them, by their addresses, as visit(begin, end, region). None comes or goes meanwhile, so it must
+    /// not wait for anything.
+    template <class Visit>
+    void for_each(const Visit &visit) const {
+        const std::lock_guard guard(m_writers);
+        const Table &table = *m_table.load(std::memory_order_relaxed);
+        for (std::uint32_t i = 0; i < size(); ++i)
+            visit(table.begins[i].load(std::memory_order_relaxed), table.entries[i].end.load(std::memory_order_relaxed),
+                  *table.entries[i].region.load(std::memory_order_relaxed));
+    }
     std::uint32_t size() const { return m_count.load(std::memory_order_relaxed); }
 
 private:

@@ -37,6 +37,18 @@ std::vector<Seen> look(const thunk::Library &library) {
     return seen;
 }
 
+thread_local bool t_telling = false;
+
+struct Telling {
+    Telling() { t_telling = true; }
+    ~Telling() { t_telling = m_before; }
+    Telling(const Telling &) = delete;
+    Telling &operator=(const Telling &) = delete;
+
+private:
+    const bool m_before = t_telling;
+};
+
 std::string variable(const char *name) {
     const char *value = std::getenv(name);
     return value ? value : "";
@@ -160,13 +172,23 @@ Result<Card *> Cards::usual() {
     return tl::unexpected(last);
 }
 
-bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) {
-    const std::vector<Region *> known = m_addresses.all();
-    return std::any_of(known.begin(), known.end(), [&](const Region *region) {
+bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) const {
+    bool found = false;
+    m_addresses.for_each([&](std::uint64_t first, std::uint64_t end, const Region &region) {
         // What was found there by asking is gone, if the same driver gives the address away again.
-        const bool gone = region->origin() == Region::Origin::asked && &region->card() == &by;
-        return !gone && begin < region->base() + region->size() && region->base() < begin + length;
+        const bool gone = region.origin() == Region::Origin::asked && &region.card() == &by;
+        found = found || (!gone && begin < end && first < begin + length);
     });
+    return found;
+}
+
+bool Cards::telling() { return t_telling; }
+
+template <class News>
+void Cards::tell(const News &news) {
+    const Telling telling;
+    for (MappingListener *listener : m_listeners)
+        news(*listener);
 }
 
 void Cards::mapped(Region &region) {
@@ -176,21 +198,18 @@ void Cards::mapped(Region &region) {
     }
     const std::lock_guard guard(m_listeners_mutex); // a listener that is added hears of it once
     m_addresses.insert(region.base(), region.size(), &region);
-    for (MappingListener *listener : m_listeners)
-        listener->mapped(region);
+    tell([&](MappingListener &listener) { listener.mapped(region); });
 }
 
 void Cards::unmapping(Region &region) {
     const std::lock_guard guard(m_listeners_mutex);
-    for (MappingListener *listener : m_listeners)
-        listener->unmapping(region); // somebody may have registered it, whoever found it
+    tell([&](MappingListener &listener) { listener.unmapping(region); }); // it may be registered, whoever found it
     m_addresses.remove(region.base(), &region);
 }
 
 void Cards::left(const Card &card) {
     const std::lock_guard guard(m_listeners_mutex);
-    for (MappingListener *listener : m_listeners)
-        listener->left(card);
+    tell([&](MappingListener &listener) { listener.left(card); });
 }
 
 Card *Cards::of_descriptor(int fd) const {
@@ -202,9 +221,14 @@ Card *Cards::of_descriptor(int fd) const {
 void Cards::add_listener(MappingListener &listener) {
     const std::lock_guard guard(m_listeners_mutex);
     m_listeners.push_back(&listener);
-    for (const Region *region : m_addresses.all())
-        if (region->origin() != Region::Origin::asked)
-            listener.mapped(*region);
+    std::vector<const Region *> known; // while we have the listeners none of them ends
+    m_addresses.for_each([&](std::uint64_t, std::uint64_t, const Region &region) {
+        if (region.origin() != Region::Origin::asked)
+            known.push_back(&region);
+    });
+    const Telling telling;
+    for (const Region *region : known)
+        listener.mapped(*region);
 }
 
 void Cards::remove_listener(MappingListener &listener) {

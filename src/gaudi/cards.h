@@ -60,7 +60,7 @@ public:
     Card *of_descriptor(int fd) const;
 
     /// Whether anything of [begin, begin + length), which the card has just mapped, belongs to a known mapping.
-    bool taken(const Card &by, std::uint64_t begin, std::uint64_t length);
+    bool taken(const Card &by, std::uint64_t begin, std::uint64_t length) const;
     /// Listeners are not told of what was found by asking: it may change behind our back, and UCX is to ask again.
     void mapped(Region &region);
     void unmapping(Region &region);
@@ -68,10 +68,15 @@ public:
     /// A new listener hears of what is mapped already.
     void add_listener(MappingListener &listener);
     void remove_listener(MappingListener &listener);
+    /// Whether this thread is telling listeners. What they ask meanwhile is answered by what is known: to ask the drivers
+    /// would wait for locks that this thread may have.
+    static bool telling();
 
 private:
     Cards() : m_foreign(*this) {}
     Result<void> discover();
+    template <class News>
+    void tell(const News &news);
 
     const thunk::Library *m_library = nullptr;
     std::vector<std::unique_ptr<Card>> m_cards;
@@ -79,8 +84,8 @@ private:
     AddressMap m_addresses;
     Foreign m_foreign;
     // Held while listeners are told. UCX asks us with its locks held that listeners take: what it waits for in us must not
-    // wait for this one. Recursive, because who is told may ask, and find that something else is gone.
-    std::recursive_mutex m_listeners_mutex;
+    // wait for this one.
+    std::mutex m_listeners_mutex;
     std::vector<MappingListener *> m_listeners;
 };
 

@@ -212,6 +212,8 @@ Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t add
 }
 
 Region *Foreign::ask(std::uint64_t address) {
+    if (Cards::telling())
+        return nullptr;
     Framework::loaded(); // which may load it into sight, and must not be done under a lock
     const std::lock_guard guard(m_asking);
     if (Region *known = m_cards.find(address)) // meanwhile
@@ -245,13 +247,15 @@ Region *Foreign::ask(std::uint64_t address) {
 }
 
 Region *Foreign::ask_again(Region &region, std::uint64_t address) {
+    if (Cards::telling())
+        return nullptr;
     forget(life_of(&region));
     return ask(address);
 }
 
 bool Foreign::still_there(Region &region) {
     const Life life = life_of(&region);
-    if (region.origin() != Region::Origin::asked)
+    if (region.origin() != Region::Origin::asked || Cards::telling())
         return true;
     const auto device = region.card().if_held();
     if (device) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bookkeeping.h"
 
+#include "gaudi/adoption.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -21,7 +23,10 @@ void aside(Step &&step) noexcept {
     try {
         step();
     } catch (...) {
-        thunk::report({ENOMEM, "hook", "there is no memory to remember what the program does with its cards"});
+        try {
+            thunk::report({ENOMEM, "hook", "there is no memory to remember what the program does with its cards"});
+        } catch (...) { // nor to say so
+        }
     }
     errno = kept;
 }
@@ -72,7 +77,10 @@ int Bookkeeping::lend(Card &card) {
     if (!card.is_open() || card.adopted())
         return -1;
     const auto ours = card.open();
-    return ours ? fcntl(ours->fd(), F_DUPFD_CLOEXEC, 0) : -1;
+    // Once: a program that has it already is refused, as by the driver.
+    if (!ours || find_descriptor(m_cards.library(), card.bus_id(), {ours->fd()}) != -1)
+        return -1;
+    return fcntl(ours->fd(), F_DUPFD_CLOEXEC, 0);
 }
 
 /// Whether only we held it any more, because it was closed unseen. Then all that we remember of it is of another life.
@@ -125,6 +133,7 @@ void Bookkeeping::opened(int fd) {
 
 void Bookkeeping::forget(const Card *card) {
     const std::lock_guard guard(m_mutex);
+    std::erase_if(m_files, [&](const auto &entry) { return entry.second.card == card; });
     std::erase_if(m_sizes, [&](const auto &entry) { return entry.first.first == card; });
     std::erase_if(m_mapped, [&](const auto &entry) { return entry.first.first == card; });
     std::erase_if(m_lingering, [&](const Lingering &gone) { return gone.card == card; });
@@ -198,8 +207,8 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
     Card *card = nullptr;
     Mapped mapped;
     bool exported = false;
+    aside([&] { retry(); });
     aside([&] {
-        retry();
         card = card_of(fd);
         if (!card)
             return;
@@ -256,8 +265,8 @@ int Bookkeeping::free(int fd, std::uint64_t handle) noexcept {
     const Card *card = nullptr;
     std::uint64_t size = 0;
     bool later = false;
+    aside([&] { retry(); });
     aside([&] {
-        retry();
         card = card_of(fd);
         const std::lock_guard guard(m_mutex);
         if (const auto known = m_sizes.extract(Key(card, handle)))

@@ -48,7 +48,8 @@ public:
     std::size_t lingering() const { return m_lingering_count.load(std::memory_order_acquire); }
 
 private:
-    /// The file behind a descriptor, so that a number that was closed and given out again is noticed.
+    /// The file behind a descriptor, so that a number that was closed unseen and given out again is noticed when it is
+    /// closed: then its card is let go of.
     struct File {
         Card *card = nullptr;
         dev_t device = 0;
@@ -77,7 +78,7 @@ private:
     Card *card_now(int fd);
     bool was_left(Card &card);
     void opened(int fd);
-    static int lend(Card &card);
+    int lend(Card &card);
     template <class Open, class Meant>
     int open_or_lend(const Open &open, const Meant &meant) noexcept;
     bool freed_later(const Card *card, std::uint64_t handle, bool seen); // the mutex is held

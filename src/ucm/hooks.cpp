@@ -126,7 +126,6 @@ ucx::Result<void> install(const ucx::Host &host) {
         return found;
     if (const int error = pthread_atfork(nullptr, nullptr, [] { s_in_child.store(true, std::memory_order_relaxed); }))
         return tl::unexpected(thunk::make_error(error, "pthread_atfork"));
-    s_book.store(new Bookkeeping(**cards, s_real), std::memory_order_release);
     for (std::size_t i = 0; i < kHooks.size(); ++i) {
         s_patches[i] = {};
         s_patches[i].symbol = kHooks[i].symbol;
@@ -134,6 +133,8 @@ ucx::Result<void> install(const ucx::Host &host) {
         if (host.call().ucm_reloc_modify(&s_patches[i]) != ucx::UCS_OK)
             return tl::unexpected(thunk::make_error(EIO, "ucm_reloc_modify", kHooks[i].symbol));
     }
+    // All of them or none: who sees memory come must see it go. Until here they only hand on.
+    s_book.store(new Bookkeeping(**cards, s_real), std::memory_order_release);
     return {};
 }
 
@@ -148,7 +149,5 @@ ucx::Result<void> install_hooks(const ucx::Host &host) {
     done = true;
     return install(host);
 }
-
-Bookkeeping *bookkeeping() { return s_book.load(std::memory_order_acquire); }
 
 } // namespace gaudi::ucm

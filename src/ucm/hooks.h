@@ -10,7 +10,4 @@ namespace gaudi::ucm {
 /// asks first. Callers that looked its functions up by name are not reached.
 ucx::Result<void> install_hooks(const ucx::Host &host);
 
-/// Null while there are no hooks.
-Bookkeeping *bookkeeping();
-
 } // namespace gaudi::ucm

@@ -54,8 +54,6 @@ struct ucm_event_installer {
     ucs_list_link list;
 };
 
-struct ucm_bistro_restore_point; // only handed on
-
 struct ucm_reloc_patch {
     const char *symbol;
     void *value;

@@ -136,8 +136,6 @@ void ucm_event_dispatch(ucm_event_type_t type, ucm_event *event);
 ucs_status_t ucm_set_event_handler(int events, int priority, ucm_event_callback_t callback, void *arg);
 void ucm_unset_event_handler(int events, ucm_event_callback_t callback, void *arg);
 ucs_status_t ucm_test_events(int events);
-ucs_status_t ucm_bistro_patch(void *function, void *hook, const char *symbol, void **original,
-                              ucm_bistro_restore_point **restore_point);
 ucs_status_t ucm_reloc_modify(ucm_reloc_patch *patch);
 
 // ---- libucp, where the process has it
@@ -223,9 +221,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucm_unset_event_handler)                                                                                         \
     X(ucm_test_events)
 
-#define GAUDI_UCX_UCM_OPTIONAL(X)                                                                                      \
-    X(ucm_bistro_patch)                                                                                                \
-    X(ucm_reloc_modify)
+#define GAUDI_UCX_UCM_OPTIONAL(X) X(ucm_reloc_modify)
 
 // The first two are what UCX before 1.22 lacks, so that a refusal names what tells the versions apart.
 #define GAUDI_UCX_UCT_REQUIRED(X)                                                                                      \

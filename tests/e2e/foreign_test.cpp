@@ -2,6 +2,7 @@
 // Memory of a program that never heard of us, allocated before and after UCX starts, freed and allocated again: all of it
 // is sent, received, put into and got from, and the program itself checks every byte.
 #include "conversation.h"
+#include "counted.h"
 #include "foreign_program.h"
 #include "owner.h"
 
@@ -9,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <set>
 #include <thread>
 
@@ -35,13 +35,20 @@ struct Case {
     /// unmap it, and nothing else gets its address.
     bool seen() const { return module && calls == Program::Calls::linked; }
     const char *quirks = "";
+    bool zero_copy() const { return transports && std::string(transports).starts_with("rc_v"); }
 };
+
+/// What was freed stays registered until UCX looks after its registrations, and so long its address is not given away.
+void have_ucx_let_go(Side &side) {
+    std::vector<char> host(1 << 20);
+    const Mapped mapped(side, host.data(), host.size());
+}
 
 /// One side: the program and its UCX.
 class Both {
 public:
-    Both(Side &side, bool first, std::unique_ptr<Program> &program)
-        : m_side(side), m_first(first), m_program(program) {}
+    Both(Side &side, bool first, std::unique_ptr<Program> &program, const Case &one)
+        : m_side(side), m_first(first), m_program(program), m_case(one) {}
 
     /// The first sends its memory into the second's, in three ways.
     void transfer(const Program::Memory &memory, unsigned seed) {
@@ -49,16 +56,51 @@ public:
             const std::vector<char> bytes = pattern(kSize, seed * 3 + way);
             m_program->write(memory, m_first ? bytes : std::vector<char>(kSize), kOffset);
             m_side.meet();
+            const Moved before = counted();
+            m_side.meet();
             if (way == 0)
                 send(memory);
             else
                 put_or_get(memory, way == 1);
             m_side.meet();
+            if (m_case.zero_copy() && (way != 0 || kSendsZeroCopy)) {
+                const Moved moved = counted() - before;
+                expect(moved.staged() == 0, "bytes went through host memory");
+                expect(moved.direct >= kSize, "the NIC did not touch the card's memory");
+            }
+            m_side.meet();
             expect(m_program->read(memory, kSize, kOffset) == bytes, "wrong bytes");
         }
     }
 
+    /// Sent, freed, and another in its place.
+    void whole_life(Program::Memory a) {
+        const Program::Memory b = m_program->allocate(2 * kSize);
+        transfer(a, 1);
+        transfer(b, 2);
+        have_ucx_let_go(m_side);
+        free(a);
+        have_ucx_let_go(m_side);
+        const Program::Memory c = m_program->allocate(kSize + kOffset);
+        expect(c.address == a.address || !m_case.seen(), "the address was not used again");
+        transfer(c, 3);
+        transfer(b, 4);
+        have_ucx_let_go(m_side);
+        free(b);
+        free(c);
+        m_program->close();
+    }
+    void free(const Program::Memory &memory) {
+        expect(m_program->free(memory) || !m_case.seen(), "the program cannot free its memory");
+    }
+
 private:
+#ifdef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and receives through host memory
+    static constexpr bool kSendsZeroCopy = false;
+#else
+    static constexpr bool kSendsZeroCopy = true;
+#endif
+
     void send(const Program::Memory &memory) {
         ucp_request_param_t param{};
         if (m_first)
@@ -86,6 +128,51 @@ private:
     Side &m_side;
     const bool m_first;
     std::unique_ptr<Program> &m_program;
+    const Case &m_case;
+};
+
+/// The modules that UCX finds: all, or all but the hooks. libucs reads where they are before main, so without them this
+/// process starts anew. Each test is a process of its own.
+class Modules {
+public:
+    explicit Modules(bool hooks) {
+        constexpr const char *kMade = "E2E_MODULES";
+        if (hooks)
+            return;
+        if (const char *made = std::getenv(kMade)) {
+            m_directory = made;
+            return;
+        }
+        const std::string all = std::getenv("UCX_PLUGIN_PATH");
+        const std::size_t end = std::min(all.find(':'), all.size());
+        char name[] = "/tmp/ucx-gaudi-modules-XXXXXX";
+        const std::filesystem::path directory = mkdtemp(name);
+        for (const auto &file : std::filesystem::directory_iterator(all.substr(0, end)))
+            if (file.path().filename().string().find("libucm_") != 0)
+                std::filesystem::copy(file.path(), directory / file.path().filename());
+        setenv(kMade, directory.c_str(), 1);
+        setenv("UCX_PLUGIN_PATH", (directory.string() + all.substr(end)).c_str(), 1);
+        std::vector<std::string> words;
+        std::ifstream command("/proc/self/cmdline");
+        for (std::string word; std::getline(command, word, '\0');)
+            words.push_back(word);
+        std::vector<char *> arguments;
+        for (std::string &word : words)
+            arguments.push_back(word.data());
+        arguments.push_back(nullptr);
+        execv("/proc/self/exe", arguments.data());
+        throw Failure("the test cannot start itself");
+    }
+    ~Modules() {
+        std::error_code ignored;
+        if (!m_directory.empty())
+            std::filesystem::remove_all(m_directory, ignored);
+    }
+    Modules(const Modules &) = delete;
+    Modules &operator=(const Modules &) = delete;
+
+private:
+    std::filesystem::path m_directory;
 };
 
 class ForeignMemory : public ::testing::TestWithParam<Case> {
@@ -95,37 +182,11 @@ protected:
             setenv("UCX_TLS", GetParam().transports, 1);
         if (*GetParam().quirks)
             setenv("SOFTGAUDI_QUIRKS", GetParam().quirks, 1);
-        if (!GetParam().module)
-            leave_out_the_hooks();
-    }
-    ~ForeignMemory() override {
-        std::error_code ignored;
-        if (!m_modules.empty())
-            std::filesystem::remove_all(m_modules, ignored);
     }
 
+    Modules m_modules{GetParam().module};
     soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"}, m_fabric{"SOFTHCA_DIR", "softhca"};
-
-private:
-    /// A directory of modules without libucm_gaudi.
-    void leave_out_the_hooks() {
-        const std::string all = std::getenv("UCX_PLUGIN_PATH");
-        const std::size_t end = std::min(all.find(':'), all.size());
-        char name[] = "/tmp/ucx-gaudi-modules-XXXXXX";
-        m_modules = mkdtemp(name);
-        for (const auto &file : std::filesystem::directory_iterator(all.substr(0, end)))
-            if (file.path().filename().string().find("libucm_") != 0)
-                std::filesystem::copy(file.path(), m_modules / file.path().filename());
-        setenv("UCX_PLUGIN_PATH", (m_modules.string() + all.substr(end)).c_str(), 1);
-    }
-    std::filesystem::path m_modules;
 };
-
-/// Whether freed memory is still registered until UCX looks after its registrations: then its address is not given away.
-void have_ucx_let_go(Side &side) {
-    std::vector<char> host(1 << 20);
-    const Mapped mapped(side, host.data(), host.size());
-}
 
 /// Another thread of the program that maps and unmaps at full speed, for as long as it lives.
 class Load {
@@ -166,24 +227,7 @@ TEST_P(ForeignMemory, from_before_and_after_ucx_starts_and_over_what_was_freed) 
         program = std::make_unique<Program>(GetParam().calls);
         a = program->allocate(kSize + kOffset);
     };
-    run_pair(
-        [&](Side &side, bool first) {
-            Both both(side, first, program);
-            const Program::Memory b = program->allocate(2 * kSize);
-            both.transfer(a, 1);
-            both.transfer(b, 2);
-            have_ucx_let_go(side);
-            expect(program->free(a) || !GetParam().seen(), "the program cannot free its memory");
-            have_ucx_let_go(side);
-            const Program::Memory c = program->allocate(kSize + kOffset);
-            both.transfer(c, 3);
-            both.transfer(b, 4);
-            have_ucx_let_go(side);
-            for (const Program::Memory &memory : {b, c})
-                expect(program->free(memory) || !GetParam().seen(), "the program cannot free its memory");
-            program->close();
-        },
-        options);
+    run_pair([&](Side &side, bool first) { Both(side, first, program, GetParam()).whole_life(a); }, options);
 }
 
 TEST_P(ForeignMemory, of_a_card_that_was_opened_after_ucx_started) {
@@ -195,11 +239,44 @@ TEST_P(ForeignMemory, of_a_card_that_was_opened_after_ucx_started) {
         side.meet(); // one after the other: each takes the first card that is free
         if (!first)
             program = std::make_unique<Program>(GetParam().calls);
-        Both both(side, first, program);
-        const Program::Memory a = program->allocate(kSize + kOffset), b = program->allocate(kSize + kOffset);
-        both.transfer(a, 1);
-        both.transfer(b, 2);
+        Both(side, first, program, GetParam()).whole_life(program->allocate(kSize + kOffset));
     });
+}
+
+/// The domain's answer for one byte of the memory, whose mapping has that length; and the dma-buf has the byte.
+void expect_export(const uct_side::Domain &domain, const Program::Memory &memory, std::size_t offset,
+                   std::size_t length, const std::vector<char> &bytes) {
+    const auto seen = domain.query(memory.data(offset), 1, 0x7f);
+    expect(seen && seen->mem_type == UCS_MEMORY_TYPE_GAUDI, "it is not recognised");
+    expect(seen->base_address == memory.data() && seen->alloc_length == length, "its range is another");
+    char byte = 0;
+    const ssize_t got = pread(seen->dmabuf_fd, &byte, 1, static_cast<off_t>(seen->dmabuf_offset));
+    close(seen->dmabuf_fd);
+    expect(got == 1 && seen->dmabuf_offset == offset && byte == bytes[offset], "the dma-buf is of something else");
+}
+
+TEST_P(ForeignMemory, has_its_exact_range_and_is_exported_at_any_offset) {
+    std::unique_ptr<Program> program;
+    Program::Memory early;
+    Options options;
+    options.before = [&](bool) {
+        program = std::make_unique<Program>(GetParam().calls);
+        early = program->allocate(kSize);
+    };
+    run_pair(
+        [&](Side &, bool) {
+            const uct_side::Domain domain;
+            const Program::Memory late = program->allocate(kSize);
+            for (const Program::Memory *memory : std::initializer_list<const Program::Memory *>{&early, &late}) {
+                const std::vector<char> bytes = pattern(kSize, 1);
+                program->write(*memory, bytes);
+                // What nobody saw being allocated is known by the pages that it takes.
+                const std::size_t length = memory == &late && GetParam().seen() ? kSize : uct_side::kPage;
+                for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, kOffset, kSize - 1})
+                    expect_export(domain, *memory, offset, length, bytes);
+            }
+        },
+        options);
 }
 
 TEST_P(ForeignMemory, at_a_reused_address_never_goes_by_an_old_registration_under_load) {
@@ -208,7 +285,7 @@ TEST_P(ForeignMemory, at_a_reused_address_never_goes_by_an_old_registration_unde
     options.before = [&](bool) { program = std::make_unique<Program>(GetParam().calls); };
     run_pair(
         [&](Side &side, bool first) {
-            Both both(side, first, program);
+            Both both(side, first, program, GetParam());
             Load load(*program);
             std::set<std::uint64_t> addresses;
             constexpr unsigned kLives = 8;
@@ -217,7 +294,7 @@ TEST_P(ForeignMemory, at_a_reused_address_never_goes_by_an_old_registration_unde
                 addresses.insert(memory.address);
                 both.transfer(memory, life);
                 have_ucx_let_go(side);
-                expect(program->free(memory) || !GetParam().seen(), "the program cannot free its memory");
+                both.free(memory);
                 have_ucx_let_go(side);
             }
             load.end();

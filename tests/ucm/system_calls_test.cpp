@@ -4,10 +4,14 @@
 
 #include "ucm/bookkeeping.h"
 
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <array>
+#include <cstddef>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -23,6 +27,18 @@ struct Imagined {
     static std::uint64_t map(int, std::uint64_t handle, std::uint64_t) { return lowest + handle % 8 * kMiB; }
     static int unmap(int, std::uint64_t) { return 0; }
 };
+
+/// From here on the kernel ends the process at any system call but its own exit. False where it does not take such rules.
+bool forbid_system_calls() {
+    std::array<sock_filter, 4> rules = {{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    }};
+    sock_fprog program{rules.size(), rules.data()};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
 
 class SystemCalls : public GaudiTest {
 protected:
@@ -47,10 +63,11 @@ TEST_F(SystemCalls, the_hooks_make_none) {
     EXPECT_EXIT(
         {
             use(fd); // takes what memory it needs, and finds out which card it is and whether it exports
-            prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+            if (!forbid_system_calls())
+                _exit(2);
             for (int time = 0; time < 1000; ++time)
                 use(fd);
-            syscall(SYS_exit, 42); // one of the few that are left
+            _exit(42);
         },
         ::testing::ExitedWithCode(42), "");
 }
