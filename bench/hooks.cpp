@@ -85,10 +85,17 @@ Json row(int fd, unsigned others, unsigned rounds) {
     bench::progress("memory hooks, " + std::to_string(others) + " other mappings");
     const Calls unseen = look_up();
     std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
-    for (unsigned i = 0; i < others; ++i) {
+    const auto give_back_first = [&] {
+        const auto [handle, address] = kept.front();
+        kept.erase(kept.begin());
+        if (kLinked.unmap(fd, address) != 0 || kLinked.free(fd, handle) != 0)
+            throw Failure("the card does not take its memory back");
+    };
+    for (unsigned i = 0; i <= others; ++i) {
         const std::uint64_t handle = kLinked.alloc(fd, kSize, 0, false, false);
         kept.emplace_back(handle, kLinked.map(fd, handle, 0));
     }
+    give_back_first(); // what is measured gets its address: all tables are at their slowest in front of the others
     if (events_of(kLinked, fd) != 2 || events_of(unseen, fd) != 0)
         throw Failure("UCX hears of what it should not, or does not of what it should");
     const auto time = [&](const Calls &calls) {
@@ -103,9 +110,8 @@ Json row(int fd, unsigned others, unsigned rounds) {
     };
     Json result{{"other_mappings", others}};
     result.update(bench::interleave(rounds, time(unseen), time(kLinked)).json());
-    for (const auto &[handle, address] : kept)
-        if (kLinked.unmap(fd, address) != 0 || kLinked.free(fd, handle) != 0)
-            throw Failure("the card does not take its memory back");
+    while (!kept.empty())
+        give_back_first();
     return result;
 }
 

@@ -6,7 +6,9 @@
 #include "thunk/abi.h"
 #include "ucp_side.h"
 
+#include <cstdint>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 
 int main(int argc, char **argv) {
