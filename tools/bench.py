@@ -152,7 +152,7 @@ def hooks(report, samples):
     for takes, sample in samples:
         added, factor, others = Added(sample), Factor(sample), sample["other_mappings"]
         bare = statistics.median(sample["base_ns"])
-        verdict = report.verdict(added.at_most(bar), f"memory hooks, {others} other mappings")
+        verdict = report.verdict(added.at_most(bar), f"memory hooks, {others} other mappings, {takes} us per mapping")
         print(f"  {f'{takes} us' if takes else 'no time':>13}  {others:>6}  {bare:>5.0f} ns  "
               f"{added.median:>5.0f} ns  {f'{added.low:.0f} to {added.high:.0f}':<13} "
               f"{f'{added.noise_low:.0f} to {added.noise_high:.0f}':<13} {factor.median:>6.3f}  {bar} ns {verdict}")

@@ -70,11 +70,11 @@ Region *Foreign::begin(Card &card, std::uint64_t life, Range range, Region::Orig
     } else {
         replaced(card, range);
     }
+    m_cards.mapped(*region);
     {
         const std::lock_guard guard(m_mutex);
-        m_live[{&card, range.base}] = region;
+        m_live[{&card, range.base}] = region; // last: who forgets it takes it out of the table
     }
-    m_cards.mapped(*region);
     if (card.life() == life)
         return region;
     forget(life_of(region)); // closed meanwhile: leave() may have been too early to see it

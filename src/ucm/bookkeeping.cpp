@@ -60,12 +60,9 @@ Card *Bookkeeping::card_now(int fd) {
             known->second.node == status.st_rdev)
             return known->second.card;
     }
-    Card *card = m_cards.of_descriptor(fd);
+    Card *card = m_cards.of_descriptor(fd); // null for one that we are not to see
     const std::lock_guard guard(m_mutex);
-    if (card)
-        m_files[fd] = {card, status.st_dev, status.st_ino, status.st_rdev};
-    else
-        m_files.erase(fd);
+    m_files[fd] = {card, status.st_dev, status.st_ino, status.st_rdev};
     return card;
 }
 
@@ -77,6 +74,7 @@ int Bookkeeping::lend(Card &card) {
     if (!card.is_open() || card.adopted())
         return -1;
     const auto ours = card.open();
+    const std::lock_guard one_at_a_time(m_lending);
     // Once: a program that has it already is refused, as by the driver.
     if (!ours || find_descriptor(m_cards.library(), card.bus_id(), {ours->fd()}) != -1)
         return -1;
@@ -92,25 +90,28 @@ bool Bookkeeping::was_left(Card &card) {
     return true;
 }
 
-/// Makes the call, and again if that may help. `meant` tells which cards it asks for.
+/// Makes the call; if no card is free, again where some were left, and else with one of ours. `meant` tells which cards it
+/// asks for.
 template <class Open, class Meant>
 int Bookkeeping::open_or_lend(const Open &open, const Meant &meant) noexcept {
+    const auto refused = [](int fd) { return fd == -EBUSY || (fd == -1 && errno != ENOENT); };
     int fd = open();
-    bool again = false;
-    if (fd == -EBUSY || (fd == -1 && errno == EBUSY))
+    bool some_left = false;
+    if (refused(fd))
         aside([&] {
-            for (const auto &card : m_cards.all()) {
-                if (!meant(*card))
-                    continue;
-                if (const int lent = lend(*card); lent >= 0) {
+            for (const auto &card : m_cards.all())
+                some_left = (meant(*card) && was_left(*card)) || some_left;
+        });
+    if (some_left)
+        fd = open();
+    if (refused(fd))
+        aside([&] {
+            for (const auto &card : m_cards.all())
+                if (const int lent = meant(*card) ? lend(*card) : -1; lent >= 0) {
                     fd = lent;
                     return;
                 }
-                again = was_left(*card) || again;
-            }
         });
-    if (fd < 0 && again)
-        fd = open();
     aside([&] { opened(fd); });
     return fd;
 }

@@ -89,7 +89,8 @@ private:
     Cards &m_cards;
     const RealCalls m_real;
     std::mutex m_retrying;
-    mutable std::mutex m_mutex; // never held while the library or UCX is called
+    std::mutex m_lending;
+    std::mutex m_mutex; // never held while the library or UCX is called
     std::map<int, File> m_files;
     // Frameworks have thousands.
     std::unordered_map<Key, std::uint64_t, Hash> m_sizes; // by handle

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "hooks.h"
 
+#include "bookkeeping.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>

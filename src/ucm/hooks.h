@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "bookkeeping.h"
 #include "ucx/host.h"
 
 namespace gaudi::ucm {

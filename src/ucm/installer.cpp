@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "installer.h"
 
+#include "gaudi/cards.h"
 #include "hooks.h"
 #include "ucx/log.h"
 #include "ucx/status.h"

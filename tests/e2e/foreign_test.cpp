@@ -132,7 +132,7 @@ private:
 };
 
 /// The modules that UCX finds: all, or all but the hooks. libucs reads where they are before main, so without them this
-/// process starts anew. Each test is a process of its own.
+/// process starts anew, with this test.
 class Modules {
 public:
     explicit Modules(bool hooks) {
@@ -152,15 +152,9 @@ public:
                 std::filesystem::copy(file.path(), directory / file.path().filename());
         setenv(kMade, directory.c_str(), 1);
         setenv("UCX_PLUGIN_PATH", (directory.string() + all.substr(end)).c_str(), 1);
-        std::vector<std::string> words;
-        std::ifstream command("/proc/self/cmdline");
-        for (std::string word; std::getline(command, word, '\0');)
-            words.push_back(word);
-        std::vector<char *> arguments;
-        for (std::string &word : words)
-            arguments.push_back(word.data());
-        arguments.push_back(nullptr);
-        execv("/proc/self/exe", arguments.data());
+        const auto *test = ::testing::UnitTest::GetInstance()->current_test_info();
+        const std::string only = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
+        execl("/proc/self/exe", "foreign_test", only.c_str(), nullptr);
         throw Failure("the test cannot start itself");
     }
     ~Modules() {
