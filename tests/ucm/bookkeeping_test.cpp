@@ -296,6 +296,19 @@ TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
     EXPECT_EQ(m_book.close(again), 0);
 }
 
+TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_is_opened_before_one_of_ours_is_lent) {
+    const int unseen = open(0);
+    ASSERT_NE(m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0), 0u);
+    ASSERT_TRUE(card(0).adopted());
+    for (std::size_t index = 1; index < cards().all().size(); ++index)
+        value(card(index).arena().allocate({.length = kMiB}));
+    ASSERT_EQ(::close(unseen), 0);
+    const int any = m_book.open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    EXPECT_EQ(cards().of_descriptor(any), &card(0));
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(m_book.close(any), 0);
+}
+
 TEST_F(BookkeepingTest, what_lingered_when_a_card_was_closed_unseen_is_not_unmapped_in_its_next_life) {
     const int unseen = open();
     const std::uint64_t handle = m_book.alloc(unseen, kMiB, 0, false, false);
