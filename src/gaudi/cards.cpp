@@ -37,16 +37,17 @@ std::vector<Seen> look(const thunk::Library &library) {
     return seen;
 }
 
-thread_local bool t_telling = false;
-
-struct Telling {
-    Telling() { t_telling = true; }
-    ~Telling() { t_telling = m_before; }
+/// Says which thread has the listeners, as long as it tells them. No thread_local: in a library that is loaded late those
+/// are more than LeakSanitizer understands.
+class Telling {
+public:
+    explicit Telling(std::atomic<std::thread::id> &teller) : m_teller(teller) { m_teller = std::this_thread::get_id(); }
+    ~Telling() { m_teller = std::thread::id(); }
     Telling(const Telling &) = delete;
     Telling &operator=(const Telling &) = delete;
 
 private:
-    const bool m_before = t_telling;
+    std::atomic<std::thread::id> &m_teller;
 };
 
 std::string variable(const char *name) {
@@ -182,11 +183,9 @@ bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) con
     return found;
 }
 
-bool Cards::telling() { return t_telling; }
-
 template <class News>
 void Cards::tell(const News &news) {
-    const Telling telling;
+    const Telling telling(m_teller);
     for (MappingListener *listener : m_listeners)
         news(*listener);
 }
@@ -226,7 +225,7 @@ void Cards::add_listener(MappingListener &listener) {
         if (region.origin() != Region::Origin::asked)
             known.push_back(&region);
     });
-    const Telling telling;
+    const Telling telling(m_teller);
     for (const Region *region : known)
         listener.mapped(*region);
 }

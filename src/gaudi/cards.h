@@ -8,10 +8,12 @@
 #include "foreign.h"
 #include "thunk/library.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace gaudi {
@@ -70,7 +72,7 @@ public:
     void remove_listener(MappingListener &listener);
     /// Whether this thread is telling listeners. What they ask meanwhile is answered by what is known: to ask the drivers
     /// would wait for locks that this thread may have.
-    static bool telling();
+    bool telling() const { return m_teller.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
 private:
     Cards() : m_foreign(*this) {}
@@ -86,6 +88,7 @@ private:
     // Held while listeners are told. UCX asks us with its locks held that listeners take: what it waits for in us must not
     // wait for this one.
     std::mutex m_listeners_mutex;
+    std::atomic<std::thread::id> m_teller{};
     std::vector<MappingListener *> m_listeners;
 };
 

@@ -212,7 +212,7 @@ Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t add
 }
 
 Region *Foreign::ask(std::uint64_t address) {
-    if (Cards::telling())
+    if (m_cards.telling())
         return nullptr;
     Framework::loaded(); // which may load it into sight, and must not be done under a lock
     const std::lock_guard guard(m_asking);
@@ -247,7 +247,7 @@ Region *Foreign::ask(std::uint64_t address) {
 }
 
 Region *Foreign::ask_again(Region &region, std::uint64_t address) {
-    if (Cards::telling())
+    if (m_cards.telling())
         return nullptr;
     forget(life_of(&region));
     return ask(address);
@@ -255,7 +255,7 @@ Region *Foreign::ask_again(Region &region, std::uint64_t address) {
 
 bool Foreign::still_there(Region &region) {
     const Life life = life_of(&region);
-    if (region.origin() != Region::Origin::asked || Cards::telling())
+    if (region.origin() != Region::Origin::asked || m_cards.telling())
         return true;
     const auto device = region.card().if_held();
     if (device) {
