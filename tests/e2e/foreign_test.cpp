@@ -251,27 +251,26 @@ void expect_export(const uct_side::Domain &domain, const Program::Memory &memory
 }
 
 TEST_P(ForeignMemory, has_its_exact_range_and_is_exported_at_any_offset) {
-    std::unique_ptr<Program> program;
-    Program::Memory early;
-    Options options;
-    options.before = [&](bool) {
-        program = std::make_unique<Program>(GetParam().calls);
-        early = program->allocate(kSize);
-    };
-    run_pair(
-        [&](Side &, bool) {
-            const uct_side::Domain domain;
-            const Program::Memory late = program->allocate(kSize);
-            for (const Program::Memory *memory : std::initializer_list<const Program::Memory *>{&early, &late}) {
-                const std::vector<char> bytes = pattern(kSize, 1);
-                program->write(*memory, bytes);
-                // What nobody saw being allocated is known by the pages that it takes.
-                const std::size_t length = memory == &late && GetParam().seen() ? kSize : uct_side::kPage;
-                for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, kOffset, kSize - 1})
-                    expect_export(domain, *memory, offset, length, bytes);
-            }
-        },
-        options);
+    Program program(GetParam().calls);
+    const Program::Memory early = program.allocate(kSize);
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG;
+    ucp_context_h context = nullptr;
+    check(ucp_init(&params, nullptr, &context), "ucp_init");
+    {
+        const uct_side::Domain domain;
+        const Program::Memory late = program.allocate(kSize);
+        for (const Program::Memory *memory : {&early, &late}) {
+            const std::vector<char> bytes = pattern(kSize, 1);
+            program.write(*memory, bytes);
+            // What nobody saw being allocated is known by the pages that it takes.
+            const std::size_t length = memory == &late && GetParam().seen() ? kSize : uct_side::kPage;
+            for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, kOffset, kSize - 1})
+                expect_export(domain, *memory, offset, length, bytes);
+        }
+    }
+    ucp_cleanup(context);
 }
 
 TEST_P(ForeignMemory, at_a_reused_address_never_goes_by_an_old_registration_under_load) {
