@@ -8,14 +8,15 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
 int main(int argc, char **argv) {
     try {
-        if (argc != 2)
-            throw std::invalid_argument("usage: hooked_calls CALLS");
-        const unsigned long calls = std::stoul(argv[1]);
+        const unsigned long calls = argc == 2 ? std::strtoul(argv[1], nullptr, 10) : 0;
+        if (calls == 0)
+            throw std::invalid_argument("usage: hooked_calls CALLS, a number above 0");
         const e2e::Side ucx(UCP_FEATURE_RMA);
         const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
         for (unsigned long made = 0; made < calls; made += 4) {
