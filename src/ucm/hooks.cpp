@@ -20,7 +20,8 @@ namespace gaudi::ucm {
 namespace {
 
 std::atomic<Bookkeeping *> s_book{nullptr};
-RealCalls s_real;
+// Published before the first hook is in: a thread may come through it while the others are being put in.
+std::atomic<const RealCalls *> s_real{nullptr};
 // A forked child shares the parent's cards but not its UCX; a lock of ours may be held by a thread that it does not have.
 std::atomic<bool> s_in_child{false};
 
@@ -28,40 +29,42 @@ Bookkeeping *book() {
     return s_in_child.load(std::memory_order_relaxed) ? nullptr : s_book.load(std::memory_order_acquire);
 }
 
+const RealCalls &real() { return *s_real.load(std::memory_order_acquire); }
+
 int hooked_open(hlthunk_device_name name, const char *bus_id) {
     Bookkeeping *known = book();
-    return known ? known->open(name, bus_id) : s_real.open(name, bus_id);
+    return known ? known->open(name, bus_id) : real().open(name, bus_id);
 }
 
 int hooked_open_by_module_id(std::uint32_t module_id) {
     Bookkeeping *known = book();
-    return known ? known->open_by_module_id(module_id) : s_real.open_by_module_id(module_id);
+    return known ? known->open_by_module_id(module_id) : real().open_by_module_id(module_id);
 }
 
 int hooked_close(int fd) {
     Bookkeeping *known = book();
-    return known ? known->close(fd) : s_real.close(fd);
+    return known ? known->close(fd) : real().close(fd);
 }
 
 std::uint64_t hooked_alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared) {
     Bookkeeping *known = book();
     return known ? known->alloc(fd, size, page_size, contiguous, shared)
-                 : s_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
+                 : real().device_memory_alloc(fd, size, page_size, contiguous, shared);
 }
 
 int hooked_free(int fd, std::uint64_t handle) {
     Bookkeeping *known = book();
-    return known ? known->free(fd, handle) : s_real.device_memory_free(fd, handle);
+    return known ? known->free(fd, handle) : real().device_memory_free(fd, handle);
 }
 
 std::uint64_t hooked_map(int fd, std::uint64_t handle, std::uint64_t hint) {
     Bookkeeping *known = book();
-    return known ? known->map(fd, handle, hint) : s_real.device_memory_map(fd, handle, hint);
+    return known ? known->map(fd, handle, hint) : real().device_memory_map(fd, handle, hint);
 }
 
 int hooked_unmap(int fd, std::uint64_t address) {
     Bookkeeping *known = book();
-    return known ? known->unmap(fd, address) : s_real.memory_unmap(fd, address);
+    return known ? known->unmap(fd, address) : real().memory_unmap(fd, address);
 }
 
 struct Hook {
@@ -103,18 +106,21 @@ bool another_library(const thunk::Library &ours) {
 }
 
 ucx::Result<void> find_real(const thunk::Library &library) {
-    s_real.open = library.call().open;
-    s_real.open_by_module_id = library.call().open_by_module_id;
-    s_real.close = library.call().close;
-    s_real.device_memory_alloc = library.call().device_memory_alloc;
-    s_real.device_memory_free = library.call().device_memory_free;
-    s_real.device_memory_map = library.call().device_memory_map;
-    s_real.memory_unmap = library.call().memory_unmap;
-    if (!s_real.open_by_module_id)
+    static const RealCalls calls{
+        .open = library.call().open,
+        .open_by_module_id = library.call().open_by_module_id,
+        .close = library.call().close,
+        .device_memory_alloc = library.call().device_memory_alloc,
+        .device_memory_free = library.call().device_memory_free,
+        .device_memory_map = library.call().device_memory_map,
+        .memory_unmap = library.call().memory_unmap,
+    };
+    if (!calls.open_by_module_id)
         return tl::unexpected(library.lacks("hlthunk_open_by_module_id"));
     if (another_library(library))
         return tl::unexpected(thunk::make_error(EEXIST, "hook", {},
                                                 fmt::format("another libhl-thunk than {} is loaded", library.path())));
+    s_real.store(&calls, std::memory_order_release);
     return {};
 }
 
@@ -136,7 +142,7 @@ ucx::Result<void> install(const ucx::Host &host) {
             return tl::unexpected(thunk::make_error(EIO, "ucm_reloc_modify", kHooks[i].symbol));
     }
     // All of them or none: who sees memory come must see it go. Until here they only hand on.
-    s_book.store(new Bookkeeping(**cards, s_real), std::memory_order_release);
+    s_book.store(new Bookkeeping(**cards, real()), std::memory_order_release);
     return {};
 }
 
