@@ -150,11 +150,18 @@ bool Arena::free(std::uint64_t address) {
         const std::uint64_t usual = m_card.block_size();
         const auto spare = [&](const Region *block) { return block->m_heap->empty() && block->size() == usual; };
         const auto empty = std::count_if(m_blocks.begin(), m_blocks.end(), spare);
-        if ((*holder)->size() != usual || empty > 1 || m_card.adopted()) // somebody else needs that memory
+        if ((*holder)->size() != usual || empty > 1 || m_card.shared()) // somebody else needs that memory
             give_back(static_cast<std::size_t>(holder - m_blocks.begin()));
     }
     retry_lingering();
     return true;
+}
+
+void Arena::give_back_spare() {
+    const std::lock_guard guard(m_mutex);
+    for (std::size_t index = m_blocks.size(); index-- > 0;)
+        if (m_blocks[index]->m_heap->empty())
+            give_back(index);
 }
 
 void Arena::leave() {

@@ -28,6 +28,8 @@ public:
     /// False when no allocation starts at `address`.
     bool free(std::uint64_t address);
 
+    /// Gives the empty block back: somebody else needs that memory.
+    void give_back_spare();
     /// Gives everything back: the card is about to be closed.
     void leave();
 

@@ -116,24 +116,50 @@ bool Card::reset_since_shared(const thunk::Device &device) const {
     return now && *now != m_resets.load(std::memory_order_relaxed);
 }
 
-bool Card::closing(int fd) {
+Result<int> Card::lend() {
+    const auto ours = [this] { return is_open() && !adopted(); };
+    if (!ours())
+        return -1;
+    if (takes_submissions()) { // beside others nothing is copied before it was seen to arrive
+        const auto engine = copier();
+        if (!engine)
+            return tl::unexpected(engine.error());
+        if (!(*engine)->proven())
+            return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", m_bus_id,
+                                                    fmt::format("copies on card {} could not be tried", m_index)));
+    }
+    thunk::Fd theirs;
+    {
+        const std::lock_guard guard(m_open_mutex);
+        if (!ours() || find_descriptor(m_cards.library(), m_bus_id, {m_device.fd()}) != -1)
+            return -1; // once: who has it already is refused, as by the driver
+        theirs = thunk::Fd(fcntl(m_device.fd(), F_DUPFD_CLOEXEC, 0));
+        m_lent.store(bool(theirs), std::memory_order_release);
+    }
+    m_arena.give_back_spare();
+    return theirs.detach();
+}
+
+Card::Kept Card::closing(int fd) {
     {
         const std::lock_guard guard(m_open_mutex);
         m_closing.push_back(fd);
-        if (is_open() && !adopted())
-            return false; // it is ours, and they share it
         std::vector<int> except = m_closing;
         if (is_open())
             except.push_back(m_device.fd());
         if (find_descriptor(m_cards.library(), m_bus_id, except) != -1)
-            return false;
+            return Kept::by_them;
+        if (is_open() && !adopted()) {
+            m_lent.store(false, std::memory_order_release);
+            return Kept::by_us;
+        }
         m_letting_go = m_letting_go || is_open();
     }
     if (adopted())
         let_go();
     else
         m_cards.foreign().leave(*this);
-    return true;
+    return Kept::by_nobody;
 }
 
 void Card::closed(int fd) {
@@ -226,7 +252,7 @@ Result<thunk::Device> Card::open_now() {
 }
 
 bool Card::find_copy_path() {
-    if (!can_copy() && Copier::framework_copies() && if_held())
+    if (!can_copy() && Copier::framework_copies() && if_held() && adopted())
         m_framework_copies.store(Copier::framework_of(*this) != nullptr, std::memory_order_relaxed);
     return can_copy();
 }

@@ -55,13 +55,20 @@ public:
     bool is_open() const { return m_opened.load(std::memory_order_acquire); }
     /// Whether it was opened by somebody else.
     bool adopted() const { return m_adopted.load(std::memory_order_acquire); }
+    /// Whether somebody else has it too: by adoption, or because we lent it.
+    bool shared() const { return adopted() || m_lent.load(std::memory_order_acquire); }
+
+    /// A descriptor for somebody who would be refused a card that we have open: both share it, until they close theirs. -1
+    /// where it is not ours to lend, or lent already.
+    Result<int> lend();
 
     /// Whether a card that is shared was reset meanwhile. Its notifier belongs to who opened it, so we count.
     bool reset_since_shared(const thunk::Device &device) const;
 
-    /// They are about to close their descriptor `fd`. If it is their last one, everything on the card ends here: copies, our
-    /// memory, theirs, and our duplicate; then it is true. Until closed() nobody shares it again.
-    bool closing(int fd);
+    /// They are about to close their descriptor `fd`. If it is their last one, everything on a card that they opened ends
+    /// here: copies, our memory, theirs, and our duplicate. Until closed() nobody shares it again.
+    enum class Kept { by_them, by_us, by_nobody };
+    Kept closing(int fd);
     void closed(int fd);
 
     /// Grows each time that somebody closes the card: what was begun in an earlier life is of no use.
@@ -103,7 +110,7 @@ private:
     // The engine's self-test allocates, and the arena opens the card: taken in this order.
     std::mutex m_copier_mutex, m_open_mutex;
     mutable std::mutex m_exports_mutex;
-    std::atomic<bool> m_opened{false}, m_adopted{false}, m_framework_copies{false};
+    std::atomic<bool> m_opened{false}, m_adopted{false}, m_lent{false}, m_framework_copies{false};
     std::atomic<std::uint64_t> m_resets{0}; // that a shared card had gone through before
     std::vector<int> m_closing;             // descriptors of theirs, on their way out
     std::atomic<bool> m_letting_go{false};

@@ -96,9 +96,7 @@ Result<void> Copier::set_up() {
     if (!mapping)
         return tl::unexpected(mapping.error());
     m_ring_map = std::move(*mapping);
-    const bool words = !settings().completion_by_driver.load(std::memory_order_relaxed);
-    // Somebody else's card is not ours to copy on before that was seen to go well.
-    return words || m_card.adopted() ? try_out(words) : Result<void>();
+    return try_out(!settings().completion_by_driver.load(std::memory_order_relaxed));
 }
 
 char *Copier::buffer(const Batch &batch) const {

@@ -61,6 +61,9 @@ public:
 
     const Card &card() const { return m_card; }
 
+    /// Whether copies were seen to arrive before it took any.
+    bool proven() const { return m_proven; }
+
     /// Why the card takes no more copies; empty while it does.
     std::string failure() const;
     bool failed() const { return m_failed.load(std::memory_order_acquire); }
@@ -175,7 +178,7 @@ private:
     void *m_ring = nullptr; // words, then command buffers
     thunk::Mapping m_ring_map;
     std::unique_ptr<FrameworkStream> m_framework;
-    bool m_words_hold = false;
+    bool m_words_hold = false, m_proven = false;
     std::uint32_t m_flags = 0; // of submissions
     std::uint64_t m_worth_mapping = kLeastMapped;
     std::array<Batch, kBatches> m_batches;

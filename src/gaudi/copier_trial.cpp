@@ -102,17 +102,17 @@ bool Copier::try_all(Channel &channel, Trial &trial) {
 /// Nothing public promises that the word is written after the data has arrived: see whether this card does it. And nothing
 /// promises that it takes submissions beside somebody else's.
 Result<void> Copier::try_out(bool words) {
-    const bool must_pass = m_card.adopted();
-    const auto unable = [&](const char *why) -> Result<void> {
-        if (!must_pass)
-            return {}; // and the driver is asked for ends
+    const bool theirs = m_card.adopted();
+    const auto unable = [&](const std::string &why) -> Result<void> {
         return tl::unexpected(thunk::make_error(
             ENOTSUP, "copy", m_card.bus_id(),
             fmt::format("the card belongs to somebody else in this process, and copies beside them {}", why)));
     };
+    // What is ours may be used untried; then the driver is asked for ends.
+    const auto untried = [&](const char *why) { return theirs ? unable(why) : Result<void>(); };
     const Scratch scratch(m_card, (2 + lane_of(Direction::on_card, kBytes).count) * kBytes);
     if (!scratch)
-        return unable("cannot be tried: they left no memory on it");
+        return untried("cannot be tried: there is no memory left on it");
     Trial trial{std::vector<std::uint32_t>(kBytes / 4), std::vector<std::uint32_t>(kBytes / 4), 0, 0, scratch.address(),
                 static_cast<std::uint32_t>(now_ns())};
     const std::uint64_t begin = now_ns();
@@ -124,22 +124,24 @@ Result<void> Copier::try_out(bool words) {
         std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
     auto back_map = thunk::map_host(m_device, trial.back.data(), kBytes);
     if (!out_map || !back_map)
-        return unable("cannot be tried: host memory cannot be mapped");
+        return untried("cannot be tried: host memory cannot be mapped");
     trial.out_at = out_map->get();
     trial.back_at = back_map->get();
 
     Channel channel;
-    m_flags = must_pass ? std::uint32_t{HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT} : 0u; // it is their card that would be reset
+    m_flags = theirs ? std::uint32_t{HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT} : 0u; // it is their card that would be reset
     m_words_hold = words;
-    bool passed = try_all(channel, trial);
-    m_words_hold = words && passed;
-    if (words && !passed && must_pass && !failed())
-        passed = try_all(channel, trial); // by the driver's word alone
+    m_proven = try_all(channel, trial);
+    m_words_hold = words && m_proven;
+    if (words && !m_proven && !failed())
+        m_proven = try_all(channel, trial); // by the driver's word alone
     m_flags = 0;
-    if (failed())
-        return must_pass ? unable(("fail: " + failure()).c_str())
-                         : tl::unexpected(thunk::make_error(EIO, "self-test", m_card.bus_id(), failure()));
-    return passed ? Result<void>() : unable("do not arrive");
+    if (m_proven)
+        return {};
+    if (theirs)
+        return unable(failed() ? "fail: " + failure() : "do not arrive");
+    return tl::unexpected(
+        thunk::make_error(EIO, "self-test", m_card.bus_id(), failed() ? failure() : "copies do not arrive"));
 }
 
 } // namespace gaudi

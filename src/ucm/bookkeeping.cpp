@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bookkeeping.h"
 
-#include "gaudi/adoption.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
+#include <string>
+#include <string_view>
 #include <thread>
 
 namespace gaudi::ucm {
@@ -34,6 +35,12 @@ void aside(Step &&step) noexcept {
 bool is_named(hlthunk_device_name name, const Card &card) {
     return name == HLTHUNK_DEVICE_DONT_CARE ||
            name == (card.info().device_id == HL_PCI_ID_GAUDI3 ? HLTHUNK_DEVICE_GAUDI3 : HLTHUNK_DEVICE_GAUDI2);
+}
+
+/// As the library reads a bus id: without its domain it is of the first one, and what is too long is cut.
+bool is_at(std::string_view bus_id, const Card &card) {
+    bus_id = bus_id.substr(0, 12);
+    return card.bus_id() == bus_id || (bus_id.size() == 7 && card.bus_id() == "0000:" + std::string(bus_id));
 }
 
 } // namespace
@@ -71,14 +78,38 @@ Card *Bookkeeping::card_now(int fd) {
 /// A card that we have opened before its framework did would be refused to it: it gets our context to share. -1 where it
 /// is not ours to share.
 int Bookkeeping::lend(Card &card) {
-    if (!card.is_open() || card.adopted())
+    const auto lent = card.lend();
+    if (!lent) {
+        thunk::report(lent.error());
         return -1;
-    const auto ours = card.open();
-    const std::lock_guard one_at_a_time(m_lending);
-    // Once: a program that has it already is refused, as by the driver.
-    if (!ours || find_descriptor(m_cards.library(), card.bus_id(), {ours->fd()}) != -1)
-        return -1;
-    return fcntl(ours->fd(), F_DUPFD_CLOEXEC, 0);
+    }
+    if (*lent >= 0)
+        aside([&] { // who had it before may have closed it unseen
+            opened(*lent);
+            clean_up(card, *lent);
+        });
+    return *lent;
+}
+
+/// What the driver does when a card is closed, for one that stays open because it is ours: ends what they left on it.
+void Bookkeeping::clean_up(const Card &card, int fd) {
+    std::vector<std::uint64_t> addresses;
+    std::set<std::uint64_t> handles;
+    {
+        const std::lock_guard guard(m_mutex);
+        for (const auto &[key, mapped] : m_mapped)
+            if (key.first == &card) {
+                addresses.push_back(key.second);
+                handles.insert(mapped.handle);
+            }
+        for (const auto &[key, size] : m_sizes)
+            if (key.first == &card)
+                handles.insert(key.second);
+    }
+    for (const std::uint64_t address : addresses)
+        unmap(fd, address);
+    for (const std::uint64_t handle : handles)
+        free(fd, handle);
 }
 
 /// Whether only we held it any more, because it was closed unseen. Then all that we remember of it is of another life.
@@ -118,7 +149,7 @@ int Bookkeeping::open_or_lend(const Open &open, const Meant &meant) noexcept {
 
 int Bookkeeping::open(hlthunk_device_name name, const char *bus_id) noexcept {
     return open_or_lend([&] { return m_real.open(name, bus_id); },
-                        [&](const Card &card) { return bus_id ? card.bus_id() == bus_id : is_named(name, card); });
+                        [&](const Card &card) { return bus_id ? is_at(bus_id, card) : is_named(name, card); });
 }
 
 int Bookkeeping::open_by_module_id(std::uint32_t module_id) noexcept {
@@ -145,11 +176,15 @@ int Bookkeeping::close(int fd) noexcept {
     Card *card = nullptr;
     aside([&] {
         card = card_now(fd);
-        {
+        auto kept = Card::Kept::by_them;
+        if (card) {
             const std::lock_guard alone(m_retrying); // nothing that lingered may be unmapped in the card's next life
-            if (card && card->closing(fd))
+            kept = card->closing(fd);
+            if (kept == Card::Kept::by_nobody)
                 forget(card);
         }
+        if (kept == Card::Kept::by_us)
+            clean_up(*card, fd);
         const std::lock_guard guard(m_mutex);
         m_files.erase(fd);
     });

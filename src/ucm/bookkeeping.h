@@ -79,6 +79,7 @@ private:
     bool was_left(Card &card);
     void opened(int fd);
     int lend(Card &card);
+    void clean_up(const Card &card, int fd);
     template <class Open, class Meant>
     int open_or_lend(const Open &open, const Meant &meant) noexcept;
     bool freed_later(const Card *card, std::uint64_t handle, bool seen); // the mutex is held
@@ -89,7 +90,6 @@ private:
     Cards &m_cards;
     const RealCalls m_real;
     std::mutex m_retrying;
-    std::mutex m_lending;
     std::mutex m_mutex; // never held while the library or UCX is called
     std::map<int, File> m_files;
     // Frameworks have thousands.

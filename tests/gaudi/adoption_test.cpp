@@ -112,7 +112,7 @@ TEST_F(Adoption, another_descriptor_of_theirs_keeps_it) {
     Other other(card().bus_id());
     value(card().open());
     const thunk::Fd second(fcntl(other.fd(), F_DUPFD_CLOEXEC, 0));
-    card().closing(other.fd());
+    EXPECT_EQ(card().closing(other.fd()), Card::Kept::by_them);
     EXPECT_TRUE(card().is_open());
     const int fd = other.fd();
     other.close();
@@ -124,7 +124,7 @@ TEST_F(Adoption, another_descriptor_of_theirs_keeps_it) {
 
 TEST_F(Adoption, a_card_of_our_own_is_nobodys_to_close) {
     const int fd = value(card().open()).fd();
-    card().closing(fd);
+    EXPECT_EQ(card().closing(fd), Card::Kept::by_us);
     EXPECT_TRUE(card().is_open());
     card().closed(fd);
 }

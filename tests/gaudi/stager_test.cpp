@@ -107,7 +107,7 @@ TEST_F(StagerTest, what_waits_when_a_card_is_closed_never_reaches_its_next_life)
     Tally tally{&order, 1};
     ASSERT_TRUE(m_stager.post(on(card(), memory), {host.address()}, kLength, Tally::end, &tally));
     const int fd = other->fd();
-    ASSERT_TRUE(card().closing(fd));
+    ASSERT_EQ(card().closing(fd), Card::Kept::by_nobody);
     other.reset();
     card().closed(fd);
     // Somebody has it again, with memory at the same address.

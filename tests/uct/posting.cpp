@@ -6,8 +6,10 @@
 
 #include "ucp_side.h"
 
+#include <charconv>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -61,15 +63,17 @@ void through_ucp(unsigned copies) {
 
 int main(int argc, char **argv) {
     const std::string way = argc == 3 ? argv[1] : "";
-    if (way != "uct" && way != "ucp") {
+    const std::string_view number = argc == 3 ? argv[2] : "";
+    unsigned copies = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), copies);
+    if ((way != "uct" && way != "ucp") || error != std::errc() || end != number.data() + number.size()) {
         std::fprintf(stderr, "usage: posting uct|ucp COPIES\n");
         return 2;
     }
     try {
-        const auto copies = static_cast<unsigned>(std::stoul(argv[2]));
         way == "uct" ? through_uct(copies) : through_ucp(copies);
-    } catch (const std::exception &error) {
-        std::fprintf(stderr, "posting: %s\n", error.what());
+    } catch (const std::exception &failure) {
+        std::fprintf(stderr, "posting: %s\n", failure.what());
         return 1;
     }
     return 0;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bookkeeping of the hooks on the software server, and who is told what it finds.
+#pragma once
+
+#include "framework_program.h"
+
+#include "ucm/bookkeeping.h"
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace gaudi::test {
+
+using ucm::Bookkeeping;
+using ucm::RealCalls;
+
+inline RealCalls real() {
+    const thunk::Functions &call = Other::call();
+    return {call.open,
+            call.open_by_module_id,
+            call.close,
+            call.device_memory_alloc,
+            call.device_memory_free,
+            call.device_memory_map,
+            call.memory_unmap};
+}
+
+/// Hears what UCX would.
+class Listener : public MappingListener {
+public:
+    void mapped(const Region &region) override {
+        const std::lock_guard guard(m_mutex);
+        m_ranges.push_back({region.base(), region.size()});
+        ++m_mapped;
+    }
+    void unmapping(const Region &region) override {
+        const std::lock_guard guard(m_mutex);
+        std::erase_if(m_ranges, [&](const Range &range) { return range.base == region.base(); });
+        ++m_unmapped;
+    }
+    void left(const Card &) override { ++m_left; }
+
+    std::vector<Range> ranges() {
+        const std::lock_guard guard(m_mutex);
+        return m_ranges;
+    }
+    unsigned mapped_count() const { return m_mapped; }
+    unsigned unmapped_count() const { return m_unmapped; }
+    unsigned left_count() const { return m_left; }
+
+private:
+    std::mutex m_mutex;
+    std::vector<Range> m_ranges;
+    std::atomic<unsigned> m_mapped{0}, m_unmapped{0}, m_left{0};
+};
+
+/// The software server reads this when it is first used.
+struct Faults {
+    explicit Faults(const std::string &rules) {
+        if (!rules.empty())
+            set("SOFTGAUDI_FAULTS", rules);
+    }
+};
+
+class BookkeepingTest : public GaudiTest, Faults {
+protected:
+    explicit BookkeepingTest(const std::string &faults = {}) : Faults(faults) { cards().add_listener(m_listener); }
+    ~BookkeepingTest() override { cards().remove_listener(m_listener); }
+
+    /// As the program's calls, through the hooks.
+    int open(std::size_t index = 0) { return m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(index).bus_id().c_str()); }
+
+    Listener m_listener;
+    Bookkeeping m_book{cards(), real()};
+};
+
+} // namespace gaudi::test

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the hooks make of a program that opens and closes cards: they are shared, whoever came first, and let go of in time.
+#include "book.h"
+
+#include "gaudi/mover.h"
+#include "gaudi/settings.h"
+#include "thunk/reported.h"
+
+#include <gmock/gmock.h>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::HasSubstr;
+
+namespace {
+
+TEST_F(BookkeepingTest, closing_a_card_ends_what_is_on_it) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    ASSERT_NE(cards().find(address), nullptr);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_EQ(m_listener.unmapped_count(), 1u);
+    EXPECT_EQ(m_listener.left_count(), 1u) << "and it is said";
+    EXPECT_FALSE(Counters(card()).in_use());
+    const int again = open();
+    ASSERT_GE(again, 0);
+    EXPECT_NE(m_book.map(again, m_book.alloc(again, kMiB, 0, false, false), 0), 0u);
+    EXPECT_EQ(m_listener.ranges().size(), 1u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+bool s_held_at_close = false;
+
+TEST_F(BookkeepingTest, our_duplicate_goes_before_the_library_closes_theirs) {
+    RealCalls calls = real();
+    calls.close = [](int fd) {
+        s_held_at_close = card().is_open();
+        return Other::call().close(fd);
+    };
+    Bookkeeping book(cards(), calls);
+    const int fd = open();
+    ASSERT_NE(book.map(fd, book.alloc(fd, kMiB, 0, false, false), 0), 0u);
+    ASSERT_TRUE(card().is_open());
+    s_held_at_close = true;
+    EXPECT_EQ(book.close(fd), 0);
+    EXPECT_FALSE(s_held_at_close);
+}
+
+TEST_F(BookkeepingTest, a_second_descriptor_keeps_the_card) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_NE(cards().find(address), nullptr);
+    EXPECT_EQ(m_book.unmap(second, address), 0);
+    EXPECT_EQ(m_book.close(second), 0);
+}
+
+TEST_F(BookkeepingTest, who_opens_a_card_that_we_have_shares_ours) {
+    const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
+    const int fd = open();
+    ASSERT_GE(fd, 0) << "the library alone would say EBUSY";
+    EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str()), -EBUSY);
+    const std::uint64_t theirs = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    ASSERT_NE(theirs, 0u);
+    const HostMemory host(kMiB);
+    EXPECT_EQ(Mover(cards()).copy_now(theirs, ours, kMiB), 0);
+    const unsigned before = m_listener.unmapped_count();
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_NE(cards().find(ours), nullptr) << "it stays ours";
+    EXPECT_EQ(Mover(cards()).copy_now(host.address(), ours, kMiB), 0);
+    EXPECT_EQ(cards().look_up(theirs), nullptr) << "and what they left on it is gone, as by the driver";
+    EXPECT_EQ(m_listener.unmapped_count(), before + 1);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size());
+}
+
+TEST_F(BookkeepingTest, what_is_left_on_a_lent_card_that_was_closed_unseen_ends_when_it_is_lent_again) {
+    value(card().arena().allocate({.length = kMiB}));
+    const int unseen = open();
+    const std::uint64_t theirs = m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0);
+    ASSERT_NE(cards().find(theirs), nullptr);
+    ASSERT_EQ(::close(unseen), 0);
+    const int again = open();
+    ASSERT_GE(again, 0);
+    EXPECT_EQ(cards().look_up(theirs), nullptr);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size());
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, memory_of_a_lent_card_is_not_hoarded) {
+    const auto use = [] { return card().arena().free(value(card().arena().allocate({.length = kMiB}))); };
+    ASSERT_TRUE(use());
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size()) << "for the next time";
+    const int fd = open();
+    ASSERT_GE(fd, 0);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u) << "they need it";
+    ASSERT_TRUE(use());
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
+    EXPECT_EQ(m_book.close(fd), 0);
+    ASSERT_TRUE(use());
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size());
+}
+
+class NothingArrives : public BookkeepingTest {
+protected:
+    NothingArrives() : BookkeepingTest("command_submission=skip") {}
+};
+
+TEST_F(NothingArrives, so_the_card_is_not_lent) {
+    value(card().open());
+    const thunk::Reported reported;
+    EXPECT_EQ(open(), -EBUSY) << "as without us";
+    ASSERT_EQ(reported.errors().size(), 1u);
+    EXPECT_THAT(reported.errors()[0].text, HasSubstr("copies do not arrive"));
+}
+
+class NoMemoryToTryWith : public BookkeepingTest {
+protected:
+    NoMemoryToTryWith() : BookkeepingTest("device_memory_alloc#1=ENOMEM") {}
+};
+
+TEST_F(NoMemoryToTryWith, so_the_card_is_used_but_not_lent) {
+    const HostMemory host(kMiB);
+    ASSERT_FALSE(value(card().copier())->proven());
+    const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
+    EXPECT_EQ(Mover(cards()).copy_now(ours, host.address(), kMiB), 0);
+    const thunk::Reported reported;
+    EXPECT_EQ(open(), -EBUSY);
+    ASSERT_EQ(reported.errors().size(), 1u);
+    EXPECT_THAT(reported.errors()[0].text, HasSubstr("could not be tried"));
+}
+
+TEST_F(BookkeepingTest, a_card_is_tried_before_it_is_lent) {
+    settings().completion_by_driver = true;
+    value(card().open());
+    const int fd = open();
+    ASSERT_GE(fd, 0);
+    EXPECT_EQ(Counters(card())["submissions"], kOfTheTrial);
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
+TEST_F(BookkeepingTest, who_opens_any_card_shares_ours_where_none_is_free) {
+    for (const auto &each : cards().all())
+        value(each->arena().allocate({.length = kMiB}));
+    EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, nullptr), -1);
+    EXPECT_LT(m_book.open(HLTHUNK_DEVICE_GAUDI3, nullptr), 0) << "there is none of that name";
+    std::vector<int> lent = {m_book.open_by_module_id(card(1).module_id())};
+    ASSERT_GE(lent[0], 0);
+    EXPECT_EQ(cards().of_descriptor(lent[0]), &card(1));
+    EXPECT_EQ(m_book.open_by_module_id(card(1).module_id()), -EBUSY) << "they have it already";
+    lent.push_back(m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(2).bus_id().substr(5).c_str()));
+    EXPECT_EQ(cards().of_descriptor(lent.back()), &card(2)) << "the library takes a bus id without its domain";
+    while (lent.size() <= cards().all().size() && lent.back() >= 0)
+        lent.push_back(m_book.open(HLTHUNK_DEVICE_DONT_CARE, nullptr));
+    EXPECT_EQ(lent.size(), cards().all().size() + 1) << "who takes all that there are comes to an end";
+    EXPECT_EQ(lent.back(), -1);
+    lent.pop_back();
+    for (const int fd : lent) {
+        EXPECT_NE(m_book.alloc(fd, kMiB, 0, false, false), 0u);
+        EXPECT_EQ(m_book.close(fd), 0);
+    }
+}
+
+TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
+    const int unseen = open();
+    ASSERT_GE(unseen, 0);
+    ASSERT_NE(m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0), 0u);
+    ASSERT_TRUE(card().adopted());
+    ASSERT_EQ(::close(unseen), 0); // only our duplicate holds it now
+    EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str()), -EBUSY);
+    const int again = open();
+    EXPECT_GE(again, 0);
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_is_opened_before_one_of_ours_is_lent) {
+    const int unseen = open(0);
+    ASSERT_NE(m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0), 0u);
+    ASSERT_TRUE(card(0).adopted());
+    for (std::size_t index = 1; index < cards().all().size(); ++index)
+        value(card(index).arena().allocate({.length = kMiB}));
+    ASSERT_EQ(::close(unseen), 0);
+    const int any = m_book.open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    EXPECT_EQ(cards().of_descriptor(any), &card(0));
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(m_book.close(any), 0);
+}
+
+TEST_F(BookkeepingTest, what_lingered_when_a_card_was_closed_unseen_is_not_unmapped_in_its_next_life) {
+    const int unseen = open();
+    const std::uint64_t handle = m_book.alloc(unseen, kMiB, 0, false, false);
+    const std::uint64_t address = m_book.map(unseen, handle, 0);
+    {
+        const thunk::Fd registered = value(cards().find(address)->dmabuf()); // as a NIC holds it
+        EXPECT_EQ(m_book.unmap(unseen, address), 0);
+        EXPECT_EQ(m_book.free(unseen, handle), 0);
+        ASSERT_EQ(m_book.lingering(), 1u);
+    }
+    ASSERT_EQ(::close(unseen), 0);
+    const int again = open();
+    ASSERT_GE(again, 0);
+    EXPECT_EQ(m_book.lingering(), 0u);
+    ASSERT_EQ(m_book.map(again, m_book.alloc(again, kMiB, 0, false, false), 0), address);
+    EXPECT_NE(m_book.alloc(again, kMiB, 0, false, false), 0u); // which is when the driver was asked again
+    const HostMemory host(kMiB);
+    EXPECT_EQ(Mover(cards()).copy_now(address, host.address(), kMiB), 0);
+    EXPECT_EQ(Counters(card())["hard_resets"], 0u);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, a_process_without_descriptors_to_look_with_keeps_the_card) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlim_t usual = std::exchange(limit.rlim_cur, 3);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_NE(cards().find(address), nullptr) << "who knows whether it was their last";
+    EXPECT_EQ(m_book.close(second), 0);
+    limit.rlim_cur = usual;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(m_listener.left_count(), 0u);
+    const int again = open();
+    EXPECT_GE(again, 0) << "it was, as is seen now";
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+class ReusedNumber : public BookkeepingTest {
+protected:
+    /// What is mapped through it is on the second card.
+    void expect_second_card(int fd) {
+        const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+        const Region *region = cards().look_up(address);
+        ASSERT_NE(region, nullptr);
+        EXPECT_EQ(&region->card(), &card(1));
+        EXPECT_EQ(m_book.unmap(fd, address), 0);
+        EXPECT_EQ(cards().look_up(address), nullptr);
+        EXPECT_EQ(m_book.close(fd), 0);
+    }
+    void become_known(int fd) { EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0); }
+};
+
+TEST_F(ReusedNumber, opened_and_given_away_unseen) {
+    const int fd = Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card(0).bus_id().c_str());
+    become_known(fd);
+    ASSERT_EQ(m_book.close(fd), 0);
+    ASSERT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card(1).bus_id().c_str()), fd);
+    expect_second_card(fd);
+}
+
+TEST_F(ReusedNumber, closed_unseen_and_given_away_where_we_see_it) {
+    const int fd = open(0);
+    become_known(fd);
+    ASSERT_EQ(Other::call().close(fd), 0);
+    ASSERT_EQ(open(1), fd);
+    expect_second_card(fd);
+}
+
+class CardInReset : public BookkeepingTest {
+protected:
+    CardInReset() : BookkeepingTest(at_submission(2, "reset")) {}
+};
+
+TEST_F(CardInReset, is_let_go_of_when_its_owner_closes_it) {
+    const int fd = open();
+    const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    const HostMemory host(kMiB);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(address, host.address(), 100), 0);
+    ASSERT_NE(mover.copy_now(address, host.address(), 100), 0);
+    ASSERT_EQ(Counters(card())["hard_resets"], 1u);
+    const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_EQ(m_listener.left_count(), 0u) << "they have it still, reset or not";
+    EXPECT_EQ(m_book.close(second), 0);
+    EXPECT_EQ(m_listener.left_count(), 1u);
+    EXPECT_EQ(cards().find(address), nullptr);
+    EXPECT_FALSE(Counters(card()).in_use()) << "else the reset would never end";
+    const int again = open();
+    ASSERT_GE(again, 0);
+    const std::uint64_t next = m_book.map(again, m_book.alloc(again, kMiB, 0, false, false), 0);
+    EXPECT_EQ(mover.copy_now(next, host.address(), 100), 0) << mover.problem();
+    EXPECT_EQ(m_book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, other_descriptors_are_left_alone) {
+    const thunk::Fd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(m_book.unmap(file.get(), 4096), Other::call().memory_unmap(file.get(), 4096));
+    const int control = Other::call().open_control(0, nullptr);
+    EXPECT_EQ(m_book.close(control), 0);
+    EXPECT_EQ(m_listener.left_count(), 0u);
+}
+
+} // namespace

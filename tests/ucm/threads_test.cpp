@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The hooks while many threads use cards at full speed.
+#include "book.h"
+
+#include "gaudi/mover.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+using namespace gaudi;
+using namespace gaudi::test;
+
+namespace {
+
+TEST_F(BookkeepingTest, threads_that_map_and_unmap_at_full_speed_are_followed_exactly) {
+    constexpr unsigned kThreads = 8, kTimes = 200;
+    const int fd = open();
+    std::atomic<unsigned> wrong{0};
+    std::atomic<bool> over{false};
+    // And one that asks for addresses all the time, as UCX does.
+    std::thread asking([&] {
+        const std::uint64_t base = card().info().dram_base_address;
+        for (unsigned i = 0; !over; ++i)
+            if (Region *region = cards().look_up(base + i % 16 * kPage))
+                (void)region->allocation(base);
+    });
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            for (unsigned time = 0; time < kTimes; ++time) {
+                const std::uint64_t handle = m_book.alloc(fd, kMiB + time, 0, false, false);
+                const std::uint64_t address = m_book.map(fd, handle, 0);
+                const Region *region = address ? cards().find(address) : nullptr;
+                if (!region || region->base() != address || region->size() != kMiB + time)
+                    ++wrong;
+                if (m_book.unmap(fd, address) != 0 || m_book.free(fd, handle) != 0)
+                    ++wrong;
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    over = true;
+    asking.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(m_listener.mapped_count(), kThreads * kTimes);
+    EXPECT_GE(m_listener.unmapped_count(), kThreads * kTimes) << "what was found by asking may be told of twice";
+    EXPECT_TRUE(m_listener.ranges().empty());
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
+TEST_F(BookkeepingTest, threads_that_copy_and_register_survive_a_card_that_is_closed_and_opened_again) {
+    constexpr unsigned kLives = 5;
+    std::atomic<std::uint64_t> memory{0};
+    std::atomic<unsigned> copies{0};
+    std::atomic<bool> over{false};
+    const HostMemory host(4 * kMiB);
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { // copies to what there is, or was a moment ago
+        Mover mover(cards());
+        while (!over)
+            if (const std::uint64_t at = memory; at != 0 && mover.copy_now(at, host.address(), 100'000) == 0)
+                ++copies;
+            else
+                std::this_thread::yield();
+    });
+    threads.emplace_back([&] { // registers, copies once, and gives the registration back
+        Mover mover(cards());
+        while (!over)
+            if (const std::uint64_t at = memory) {
+                HostRange range(host.address(), host.size(), cards().all().size());
+                range.may_leave();
+                Tally tally;
+                if (mover.post({host.address(), at, kMiB, &range, Tally::count, &tally}) == Mover::Posted::started)
+                    until([&] {
+                        mover.progress();
+                        return mover.outstanding() == 0;
+                    });
+            }
+    });
+    threads.emplace_back([&] { // exports, as a NIC's domain does
+        while (!over)
+            if (Region *region = cards().look_up(memory))
+                (void)region->dmabuf();
+    });
+    for (unsigned life = 0; life < kLives; ++life) {
+        int fd = -1;
+        // An export that is being made keeps the card for the moment.
+        EXPECT_TRUE(until([&] { return (fd = open()) >= 0; })) << life;
+        memory = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+        EXPECT_NE(memory, 0u);
+        const unsigned before = copies;
+        EXPECT_TRUE(until([&] { return copies != before; })) << "no copy in life " << life;
+        EXPECT_EQ(m_book.close(fd), 0);
+    }
+    over = true;
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(Counters(card())["hard_resets"], 0u);
+    // Whoever has it now, it works.
+    int fd = -1;
+    ASSERT_TRUE(until([&] { return (fd = open()) >= 0; }));
+    const std::uint64_t last = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
+    EXPECT_EQ(Mover(cards()).copy_now(last, host.address(), kMiB), 0);
+    EXPECT_EQ(m_book.close(fd), 0);
+}
+
+TEST_F(BookkeepingTest, registrations_that_come_and_go_under_load_hold_nothing_for_ever) {
+    constexpr unsigned kThreads = 4, kTimes = 50;
+    const int fd = open();
+    std::atomic<unsigned> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            for (unsigned time = 0; time < kTimes; ++time) {
+                const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
+                const std::uint64_t address = m_book.map(fd, handle, 0);
+                thunk::Fd registered;
+                if (Region *region = cards().find(address))
+                    if (auto exported = region->dmabuf())
+                        registered = std::move(*exported);
+                if (m_book.unmap(fd, address) != 0 || m_book.free(fd, handle) != 0)
+                    ++wrong;
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0);
+    EXPECT_EQ(m_book.lingering(), 0u);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
+}
+
+} // namespace
