@@ -88,10 +88,12 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     region->m_allocation = std::move(*allocation);
     // UCX must know from the start whether it can be registered: a refusal later fails the whole registration.
     if (m_card.exports() == Card::Exports::unknown)
-        m_card.set_exports(region->probe_export(), life);
+        if (const auto probed = region->probe_export())
+            m_card.set_exports(*probed, life);
     if (m_card.exports() == Card::Exports::no)
         region->forbid_export();
     m_blocks.push_back(region);
+    ++m_changes;
     m_card.cards().mapped(*region);
     return region;
 }
@@ -178,6 +180,7 @@ void Arena::leave() {
 
 void Arena::give_back(std::size_t index) {
     Region *region = m_blocks[index];
+    ++m_changes;
     m_blocks.erase(m_blocks.begin() + static_cast<std::ptrdiff_t>(index));
     m_card.cards().unmapping(*region); // everybody lets go before the driver does
     region->end();
@@ -202,6 +205,7 @@ Arena::Usage Arena::usage() const {
         usage.block_bytes += block->size();
         usage.used_bytes += block->m_heap->used();
     }
+    usage.changes = m_changes;
     usage.lingering = m_lingering.size();
     return usage;
 }

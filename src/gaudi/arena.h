@@ -37,6 +37,7 @@ public:
         std::uint64_t blocks = 0;
         std::uint64_t block_bytes = 0;
         std::uint64_t used_bytes = 0;
+        std::uint64_t changes = 0;   // blocks taken and given back, ever
         std::uint64_t lingering = 0; // given back, but still imported by somebody: the driver keeps them
     };
     Usage usage() const;
@@ -57,6 +58,7 @@ private:
     Card &m_card;
     mutable std::mutex m_mutex;
     std::vector<Region *> m_blocks;
+    std::uint64_t m_changes = 0;
     std::vector<Region *> m_idle; // without a mapping, to be used again
     std::vector<Lingering> m_lingering;
     std::uint64_t m_next_address = 0;

@@ -211,8 +211,10 @@ void Cards::left(const Card &card) {
     tell([&](MappingListener &listener) { listener.left(card); });
 }
 
-Card *Cards::of_descriptor(int fd) const {
+Result<Card *> Cards::of_descriptor(int fd) const {
     const auto bus_id = thunk::Device(*m_library, fd).bus_id();
+    if (!bus_id && thunk::may_pass(bus_id.error().code))
+        return tl::unexpected(bus_id.error());
     Card *card = bus_id ? by_bus_id(*bus_id) : nullptr;
     return card && is_compute_node(*m_library, *bus_id, fd) ? card : nullptr;
 }

@@ -58,8 +58,8 @@ public:
     /// All cards have the same.
     Range window() const { return m_window; }
     Foreign &foreign() { return m_foreign; }
-    /// The card whose compute node `fd` is; null for anything else.
-    Card *of_descriptor(int fd) const;
+    /// The card whose compute node `fd` is; null for anything else, and an error where that cannot be found out now.
+    Result<Card *> of_descriptor(int fd) const;
 
     /// Whether anything of [begin, begin + length), which the card has just mapped, belongs to a known mapping.
     bool taken(const Card &by, std::uint64_t begin, std::uint64_t length) const;

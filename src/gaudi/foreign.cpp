@@ -27,8 +27,7 @@ void say_ambiguous(const Card &one, const Card &other, std::uint64_t address) {
 }
 
 /// A framework knows its pools; what it mapped besides them is found as everybody else's.
-Range ask_framework(const Card &card, std::uint64_t address) {
-    const Framework *framework = Framework::loaded();
+Range ask_framework(const Framework *framework, const Card &card, std::uint64_t address) {
     const int fd = framework ? framework->descriptor() : -1;
     if (fd < 0 || !is_compute_node(card.cards().library(), card.bus_id(), fd))
         return {};
@@ -36,6 +35,22 @@ Range ask_framework(const Card &card, std::uint64_t address) {
         if (address - pool.mapping < pool.reach())
             return {pool.mapping, pool.reach()};
     return {};
+}
+
+/// Whether the driver exports it. A want of descriptors is waited for: taken for an answer, it would make card memory host
+/// memory.
+bool is_exported(const thunk::Device &device, std::uint64_t start, std::uint64_t length) {
+    constexpr unsigned kTries = 10'000;
+    for (unsigned tries = 0;; ++tries) {
+        const auto exported = device.export_dmabuf(start, length);
+        if (exported || !thunk::may_pass(exported.error().code))
+            return exported.has_value();
+        if (tries == kTries) {
+            thunk::report(exported.error());
+            return false;
+        }
+        std::this_thread::yield();
+    }
 }
 
 } // namespace
@@ -55,7 +70,8 @@ Region *Foreign::begin(Card &card, std::uint64_t life, Range range, Region::Orig
     }
     region->begin(card, range.base, range.length, origin);
     if (card.exports() == Card::Exports::unknown)
-        card.set_exports(region->probe_export(), life);
+        if (const auto probed = region->probe_export())
+            card.set_exports(*probed, life);
     if (card.exports() == Card::Exports::no)
         region->forbid_export();
     // One that was seen may have been found by asking at the same time.
@@ -176,14 +192,16 @@ bool Foreign::on_its_way_out(const Card &card, std::uint64_t base) {
 /// Tries the starts at and below the address with what it takes to reach it, and then how far the mapping goes. Exports that
 /// succeed only grow: a driver may remember the size of the last one, and must be left with all of it.
 Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t address) {
+    const Arena::Usage before = card.arena().usage();
     const auto usage = device.dram_usage();
-    const Arena::Usage ours = card.arena().usage();
-    if (!usage || usage->ctx_dram_mem <= ours.block_bytes)
+    // If we took or gave back a block meanwhile, all may be theirs: too many pages only cost tries.
+    const std::uint64_t ours = card.arena().usage().changes == before.changes ? before.block_bytes : 0;
+    if (!usage || usage->ctx_dram_mem <= ours)
         return {};
     const std::uint64_t page = card.page_size(), first = card.window().base;
-    const std::uint64_t most = (usage->ctx_dram_mem - ours.block_bytes + page - 1) / page; // pages that others have
+    const std::uint64_t most = (usage->ctx_dram_mem - ours + page - 1) / page; // pages that others have
     const auto exports = [&](std::uint64_t start, std::uint64_t pages) {
-        return device.export_dmabuf(start, pages * page).has_value();
+        return is_exported(device, start, pages * page);
     };
     std::uint64_t start = first + (address - first) / page * page;
     for (std::uint64_t below = 0; below < most; ++below, start -= page) {
@@ -214,7 +232,7 @@ Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t add
 Region *Foreign::ask(std::uint64_t address) {
     if (m_cards.telling())
         return nullptr;
-    Framework::loaded(); // which may load it into sight, and must not be done under a lock
+    const Framework *framework = Framework::loaded(); // which may load it into sight, and must not be done under a lock
     const std::lock_guard guard(m_asking);
     if (Region *known = m_cards.find(address)) // meanwhile
         return known;
@@ -227,7 +245,7 @@ Region *Foreign::ask(std::uint64_t address) {
         const auto device = card->if_held();
         if (!device)
             continue;
-        Range range = ask_framework(*card, address);
+        Range range = ask_framework(framework, *card, address);
         // A pool lives as long as the framework has its card.
         const bool pool = range.length != 0;
         if (!pool)
@@ -249,7 +267,9 @@ Region *Foreign::ask(std::uint64_t address) {
 Region *Foreign::ask_again(Region &region, std::uint64_t address) {
     if (m_cards.telling())
         return nullptr;
-    forget(life_of(&region));
+    const Life life = life_of(&region);
+    if (region.origin() == Region::Origin::asked) // and not somebody else's by now
+        forget(life);
     return ask(address);
 }
 

@@ -52,6 +52,9 @@ public:
         return found;
     }
 
+    /// By an earlier get().
+    const Functions *found() const noexcept { return m_found.load(std::memory_order_acquire); }
+
 private:
     const char *m_name;
     std::atomic<const Functions *> m_found{nullptr};
@@ -87,7 +90,10 @@ int ask(vendor::Status (*call)(vendor::DeviceId, Info *)) noexcept {
 
 } // namespace
 
-const Framework *Framework::loaded() noexcept { return synapse.get(); }
+const Framework *Framework::loaded() noexcept {
+    scal.get(); // pools() is called with locks held, and must not be the first to look
+    return synapse.get();
+}
 
 Framework::Framework(void *library) noexcept {
 #define GAUDI_FRAMEWORK_FIND(name) m_call.name = reinterpret_cast<vendor::syn##name *>(dlsym(library, "syn" #name));
@@ -106,7 +112,7 @@ int Framework::descriptor() const noexcept {
 }
 
 std::vector<Framework::Pool> Framework::pools(int fd) const {
-    const Scal *library = scal.get();
+    const Scal *library = scal.found();
     if (fd < 0 || library == nullptr || library->handle == nullptr || library->pool == nullptr ||
         library->info == nullptr)
         return {};

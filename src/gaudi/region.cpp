@@ -58,14 +58,14 @@ Result<thunk::Fd> Region::dmabuf() {
     return m_export.duplicate();
 }
 
-Result<void> Region::probe_export() {
+std::optional<Result<void>> Region::probe_export() {
     const std::lock_guard guard(m_export_mutex);
-    if (origin() != Origin::ours) {
-        auto exported = new_export();
-        return exportable() ? Result<void>() : tl::unexpected(exported.error());
-    }
-    auto made = make_export();
-    return exportable() ? Result<void>() : made;
+    Result<void> made;
+    if (origin() == Origin::ours)
+        made = make_export();
+    else if (auto exported = new_export(); !exported)
+        made = tl::unexpected(exported.error());
+    return made || !exportable() ? std::optional(made) : std::nullopt;
 }
 
 int Region::export_descriptor() {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace gaudi {
 
@@ -42,6 +43,12 @@ public:
     /// Between begin and end; the generation is odd then.
     bool alive() const { return generation() % 2 == 1; }
     std::uint64_t generation() const { return m_generation.load(std::memory_order_acquire); }
+    /// The generation in which it holds `address`; 0 if it does not any more. Who found it and asks for more than one thing
+    /// compares this afterwards.
+    std::uint64_t generation_with(std::uint64_t address) const {
+        const std::uint64_t now = generation();
+        return now % 2 == 1 && contains(address, 1) && generation() == now ? now : 0;
+    }
 
     /// The allocation that holds `address`; the whole mapping where nothing is allocated, or where it is not ours.
     Range allocation(std::uint64_t address) const;
@@ -58,8 +65,8 @@ public:
     /// A new descriptor of the one export that the mapping has. The caller owns it. Others' memory has none that is kept:
     /// what is exported cannot be unmapped, and they do not know of us.
     Result<thunk::Fd> dmabuf();
-    /// Whether the driver exports it, or why not. Nothing is handed out.
-    Result<void> probe_export();
+    /// Whether the driver exports it, or why not; nothing where that cannot be found out now. Nothing is handed out.
+    std::optional<Result<void>> probe_export();
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
     /// nobody can write through it.
     int export_descriptor();

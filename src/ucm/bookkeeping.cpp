@@ -67,10 +67,12 @@ Card *Bookkeeping::card_now(int fd) {
             known->second.node == status.st_rdev)
             return known->second.card;
     }
-    Card *card = m_cards.of_descriptor(fd); // null for one that we are not to see
+    const auto card = m_cards.of_descriptor(fd);
+    if (!card)
+        return nullptr; // the next call asks again
     const std::lock_guard guard(m_mutex);
-    m_files[fd] = {card, status.st_dev, status.st_ino, status.st_rdev};
-    return card;
+    m_files[fd] = {*card, status.st_dev, status.st_ino, status.st_rdev}; // null for one that we are not to see
+    return *card;
 }
 
 // ---- open and close -----------------------------------------------------------------------------------------------
@@ -241,6 +243,7 @@ std::uint64_t Bookkeeping::map(int fd, std::uint64_t handle, std::uint64_t hint)
 
 int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
     Card *card = nullptr;
+    std::uint64_t life = 0;
     Mapped mapped;
     bool exported = false;
     aside([&] { retry(); });
@@ -248,6 +251,7 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
         card = card_of(fd);
         if (!card)
             return;
+        life = card->life();
         exported = m_cards.foreign().unmapping(*card, address);
         const std::lock_guard guard(m_mutex);
         if (const auto known = m_mapped.extract(Key(card, address)))
@@ -262,34 +266,40 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
         unmapped = m_real.memory_unmap(fd, address);
     }
     aside([&] {
-        if (unmapped != 0 && exported) {
-            // UCX has taken the registration out of use, but gives it back to the NIC only at its next registration. Until
-            // then the address is nobody's; to its owner it is gone.
-            {
-                const std::lock_guard guard(m_mutex);
-                m_lingering.push_back({card, address, mapped.handle});
-                m_lingering_count.store(m_lingering.size(), std::memory_order_release);
-            }
-            m_cards.foreign().lingers(*card, address);
+        if (unmapped != 0 && exported && let_linger(card, life, address, mapped.handle)) {
             unmapped = 0;
             return;
         }
         m_cards.foreign().unmapped(*card, address);
-        if (unmapped == 0 || mapped.size == 0)
+        if (unmapped == 0 || mapped.handle == 0 || card->life() != life)
             return;
         {
             const std::lock_guard guard(m_mutex);
             m_mapped[{card, address}] = mapped;
         }
-        m_cards.foreign().mapped(*card, address, mapped.size);
+        if (mapped.size != 0)
+            m_cards.foreign().mapped(*card, address, mapped.size);
     });
     return unmapped;
+}
+
+/// UCX has taken the registration out of use, but gives it back to the NIC only at its next registration. Until then the
+/// address is nobody's; to its owner it is gone. False where the card was closed meanwhile: the next who has it may have that
+/// address, too.
+bool Bookkeeping::let_linger(Card *card, std::uint64_t life, std::uint64_t address, std::uint64_t handle) {
+    const std::lock_guard guard(m_mutex); // forget() comes after the life has ended
+    if (card->life() != life)
+        return false;
+    m_lingering.push_back({card, address, handle});
+    m_lingering_count.store(m_lingering.size(), std::memory_order_release);
+    m_cards.foreign().lingers(*card, address);
+    return true;
 }
 
 /// The memory of a mapping that lingers is freed with it. A handle that we have not seen may be that of any.
 bool Bookkeeping::freed_later(const Card *card, std::uint64_t handle, bool seen) {
     for (Lingering &waiting : m_lingering)
-        if (waiting.card == card && waiting.handle == (seen ? handle : 0) && !waiting.freed) {
+        if (handle != 0 && waiting.card == card && waiting.handle == (seen ? handle : 0) && !waiting.freed) {
             waiting.handle = handle;
             waiting.freed = true;
             return true;

@@ -82,6 +82,7 @@ private:
     void clean_up(const Card &card, int fd);
     template <class Open, class Meant>
     int open_or_lend(const Open &open, const Meant &meant) noexcept;
+    bool let_linger(Card *card, std::uint64_t life, std::uint64_t address, std::uint64_t handle);
     bool freed_later(const Card *card, std::uint64_t handle, bool seen); // the mutex is held
     void retry();
     void retry_all();

@@ -170,23 +170,20 @@ void Component::say_staged(const char *why) {
         GAUDI_UCX_LOG(m_host, DIAG, "RDMA devices reach Gaudi memory through host memory only: %s", why);
 }
 
+/// Who opens a domain at the same time waits: without it, its memory would be host memory for a moment.
 void Component::start_listening(Cards &cards) {
-    {
-        const std::lock_guard guard(m_mutex);
-        if (m_listening)
-            return;
-        m_listening = true;
-    }
-    // The cache takes nothing before it exists, and it comes to life at the first question.
-    if (m_host.call().ucs_memtype_cache_global_create) {
-        m_host.call().ucs_memtype_cache_global_create();
-    } else {
-        ucs_memory_info info{};
-        m_host.call().ucs_memtype_cache_lookup(this, 1, &info);
-    }
-    have_asked(cards.window());
-    cards.add_listener(*this);
-    watch_host_memory();
+    std::call_once(m_listening, [&] {
+        // The cache takes nothing before it exists, and it comes to life at the first question.
+        if (m_host.call().ucs_memtype_cache_global_create) {
+            m_host.call().ucs_memtype_cache_global_create();
+        } else {
+            ucs_memory_info info{};
+            m_host.call().ucs_memtype_cache_lookup(this, 1, &info);
+        }
+        have_asked(cards.window());
+        cards.add_listener(*this);
+        watch_host_memory();
+    });
 }
 
 /// Mappings of unregistered host memory are kept only where UCX sees memory go away.

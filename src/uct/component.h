@@ -66,7 +66,7 @@ private:
     std::atomic<ucx::ucs_ternary_auto_value_t> m_dmabuf{ucx::UCS_TRY};
     std::atomic<bool> m_said_staged{false};
     std::mutex m_mutex;
-    bool m_listening = false;
+    std::once_flag m_listening;
 };
 
 } // namespace gaudi::uct

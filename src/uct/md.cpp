@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace gaudi::uct {
 
@@ -133,11 +134,10 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
     handle->kind = MemoryHandle::Kind::allocated;
     handle->address = *allocated;
     handle->length = *length;
-    handle->region = m_cards.find(*allocated);
-    if (!handle->region)
+    Region *region = m_cards.find(*allocated);
+    if (!region || !handle->hold(*region))
         return refuse(ENODEV, "mem_alloc", "the card was closed by the program that had opened it");
-    handle->generation = handle->region->generation();
-    if (fixed && request.fixed == 0 && (!m_dmabuf || handle->region->export_descriptor() < 0)) {
+    if (fixed && request.fixed == 0 && (!m_dmabuf || region->export_descriptor() < 0)) {
         (*card)->arena().free(*allocated);
         return refuse(ENOTSUP, "mem_alloc", "memory that is to stay fixed must be exported, and it cannot be");
     }
@@ -167,10 +167,11 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
     handle->length = length;
     const bool typed = (mask & UCT_MD_MEM_REG_FIELD_MEM_TYPE) != 0;
     const bool dmabuf = (mask & UCT_MD_MEM_REG_FIELD_DMABUF_FD) != 0 && params->dmabuf_fd != UCT_DMABUF_FD_INVALID;
-    if (Region *region = m_cards.look_up(handle->address)) {
+    Region *region = m_cards.look_up(handle->address);
+    while (region && !handle->hold(*region)) // it went meanwhile
+        region = m_cards.look_up(handle->address);
+    if (region) {
         handle->kind = MemoryHandle::Kind::gaudi;
-        handle->region = region;
-        handle->generation = region->generation();
     } else if (dmabuf) {
         // An error would fail the registration of another vendor's memory with all domains: whether the driver can import
         // it is seen at the first copy.
@@ -205,49 +206,71 @@ Result<void> Md::mem_dereg(const uct_md_mem_dereg_params *params) {
 
 // ---- recognition --------------------------------------------------------------------------------------------------
 
-ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_attr_v2 *attr) {
-    Region *region = m_cards.look_up(number(address));
+/// The mapping that holds all of it, as it is now.
+Region *Md::recognise(std::uint64_t address, std::size_t length) {
+    Region *region = m_cards.look_up(address);
     if (region && !m_cards.foreign().still_there(*region))
-        region = m_cards.look_up(number(address));
-    if (region && region->origin() == Region::Origin::asked && !region->contains(number(address), length))
-        region = m_cards.foreign().ask_again(*region, number(address));
-    if (!region)
-        return UCS_ERR_INVALID_ADDR; // host memory: asked all the time, and no error
+        region = m_cards.look_up(address);
+    if (region && region->origin() == Region::Origin::asked && !region->contains(address, length))
+        region = m_cards.foreign().ask_again(*region, address);
+    return region;
+}
+
+ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_attr_v2 *attr) {
+    // Host memory is asked about all the time, and is no error.
+    while (Region *region = recognise(number(address), length)) {
+        const std::uint64_t generation = region->generation_with(number(address));
+        if (generation == 0)
+            continue;
+        const ucs_status_t status = describe(*region, generation, number(address), length, attr);
+        if (region->generation() == generation)
+            return status;
+        // It went while it was looked at, and the answers may be of two mappings.
+        if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0 && attr->dmabuf_fd != UCT_DMABUF_FD_INVALID)
+            thunk::Fd(std::exchange(attr->dmabuf_fd, UCT_DMABUF_FD_INVALID));
+    }
+    return UCS_ERR_INVALID_ADDR;
+}
+
+ucs_status_t Md::describe(Region &region, std::uint64_t generation, std::uint64_t address, std::size_t length,
+                          uct_md_mem_attr_v2 *attr) {
     const std::uint64_t mask = attr->field_mask;
     if ((mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) != 0)
         attr->mem_type = UCS_MEMORY_TYPE_GAUDI;
     if ((mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) != 0)
-        attr->sys_dev = m_component.sys_device(region->card());
+        attr->sys_dev = m_component.sys_device(region.card());
     if ((mask & (UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS | UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH)) != 0) {
-        const Range allocation = region->allocation(number(address));
+        const Range allocation = region.allocation(address);
         if ((mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) != 0)
             attr->base_address = reinterpret_cast<void *>(allocation.base);
         if ((mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) != 0)
             attr->alloc_length = allocation.length;
     }
-    if ((mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0) {
-        attr->dmabuf_fd = UCT_DMABUF_FD_INVALID;
-        const std::uint64_t offset = number(address) - region->base();
-        if (m_dmabuf && region->exportable() && length <= region->export_size() - offset) {
-            auto exported = region->dmabuf();
-            if (!exported) {
-                if (region->origin() != Region::Origin::asked)
-                    m_component.mapped(*region); // the cache still says that it can be registered
-                failed(exported.error());
-                return status_from_errno(exported.error().code);
-            }
-            attr->dmabuf_fd = exported->detach();
-        }
-    }
+    const std::uint64_t offset = address - region.base();
     if ((mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET) != 0)
-        attr->dmabuf_offset = number(address) - region->base();
+        attr->dmabuf_offset = offset;
     if ((mask & UCT_MD_MEM_ATTR_V2_FIELD_MEM_FLAGS) != 0)
-        attr->mem_flags = m_component.mem_flags(*region);
-    return UCS_OK;
+        attr->mem_flags = m_component.mem_flags(region);
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) == 0)
+        return UCS_OK;
+    attr->dmabuf_fd = UCT_DMABUF_FD_INVALID;
+    if (!m_dmabuf || !region.exportable() || length > region.export_size() - offset)
+        return UCS_OK;
+    auto exported = region.dmabuf();
+    if (exported) {
+        attr->dmabuf_fd = exported->detach();
+        return UCS_OK;
+    }
+    if (region.generation() != generation)
+        return UCS_ERR_INVALID_ADDR;
+    if (region.origin() != Region::Origin::asked && !region.exportable())
+        m_component.mapped(region); // the cache still says that it can be registered
+    failed(exported.error());
+    return status_from_errno(exported.error().code);
 }
 
 ucs_status_t Md::detect_memory_type(const void *address, std::size_t, ucs_memory_type_t *mem_type) {
-    if (!m_cards.look_up(number(address)))
+    if (!recognise(number(address), 1))
         return UCS_ERR_INVALID_ADDR;
     *mem_type = UCS_MEMORY_TYPE_GAUDI;
     return UCS_OK;
@@ -284,13 +307,9 @@ Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params
     handle->length = key->length;
     handle->process = key->process;
     handle->descriptor = key->descriptor;
-    if (key->own()) {
-        if (Region *region = m_cards.find(key->address)) {
+    if (key->own())
+        if (Region *region = m_cards.find(key->address); region && handle->hold(*region))
             handle->kind = MemoryHandle::Kind::gaudi;
-            handle->region = region;
-            handle->generation = region->generation();
-        }
-    }
     // Another process's memory cannot be mapped into a card by the drivers we know: the handle is good for its key only.
     *memh = handle.release();
     return {};

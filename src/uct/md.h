@@ -45,6 +45,9 @@ private:
     }
 
     std::uint64_t limit() const; // of each card
+    Region *recognise(std::uint64_t address, std::size_t length);
+    ucx::ucs_status_t describe(Region &region, std::uint64_t generation, std::uint64_t address, std::size_t length,
+                               ucx::uct_md_mem_attr_v2 *attr);
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);
 
     static ucx::uct_md_ops s_ops;

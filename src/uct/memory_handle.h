@@ -38,6 +38,14 @@ struct MemoryHandle {
         return handle && handle->magic == kMagic ? handle : nullptr;
     }
     bool live() const { return region && region->generation() == generation; }
+    /// Remembers the region and its present life; false if it does not hold the address any more.
+    bool hold(Region &holder) {
+        region = &holder;
+        generation = holder.generation_with(address);
+        if (generation == 0)
+            region = nullptr;
+        return region != nullptr;
+    }
 };
 
 } // namespace gaudi::uct

@@ -61,9 +61,9 @@ TEST_F(Adoption, a_control_node_is_not_a_card_that_is_held) {
 TEST_F(Adoption, nothing_is_shared_of_what_is_not_held) {
     EXPECT_FALSE(card().if_held());
     EXPECT_EQ(opens(), 0u) << "asking opens nothing";
-    EXPECT_EQ(cards().of_descriptor(0), nullptr);
-    EXPECT_EQ(cards().of_descriptor(-1), nullptr);
-    EXPECT_EQ(cards().of_descriptor(1000), nullptr);
+    EXPECT_EQ(value(cards().of_descriptor(0)), nullptr);
+    EXPECT_EQ(value(cards().of_descriptor(-1)), nullptr);
+    EXPECT_EQ(value(cards().of_descriptor(1000)), nullptr);
 }
 
 TEST_F(Adoption, memory_of_a_shared_card_is_not_hoarded) {

@@ -4,6 +4,7 @@
 
 #include "gaudi/foreign.h"
 #include "gaudi/mover.h"
+#include "thunk/reported.h"
 
 #include <sys/resource.h>
 
@@ -114,6 +115,47 @@ TEST_F(ForeignTest, a_driver_that_is_short_of_something_says_nothing_about_a_map
     EXPECT_TRUE(other.free(memory));
     EXPECT_FALSE(foreign().still_there(*region)) << "that is another answer";
     EXPECT_NE(region->generation(), generation);
+}
+
+TEST_F(ForeignTest, a_want_of_descriptors_does_not_make_it_host_memory) {
+    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd#1=EMFILE;"
+                            "device_mapped_memory_export_dmabuf_fd#2=EMFILE");
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    EXPECT_NE(cards().look_up(memory.address), nullptr);
+}
+
+TEST_F(ForeignTest, one_that_lasts_is_said) {
+    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EMFILE");
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    const thunk::Reported reported;
+    EXPECT_EQ(cards().look_up(memory.address), nullptr);
+    ASSERT_FALSE(reported.errors().empty());
+    EXPECT_EQ(reported.errors()[0].code, EMFILE);
+}
+
+TEST_F(ForeignTest, is_found_while_we_take_and_give_back_memory_of_our_own) {
+    const Other other(card().bus_id());
+    std::atomic<bool> over{false};
+    std::atomic<unsigned> times{0};
+    std::thread ours([&] { // blocks that are not kept
+        for (; !over; ++times)
+            card().arena().free(value(card().arena().allocate({.length = 3 * kPage})));
+    });
+    unsigned lost = 0;
+    for (unsigned i = 0; i < 1000 || times < 1000; ++i) {
+        const auto memory = other.allocate(kMiB);
+        Region *found = cards().look_up(memory.address);
+        EXPECT_TRUE(other.free(memory));
+        if (!found)
+            ++lost;
+        else
+            EXPECT_FALSE(foreign().still_there(*found)); // so that the next one is looked for
+    }
+    over = true;
+    ours.join();
+    EXPECT_EQ(lost, 0u);
 }
 
 TEST_F(ForeignTest, a_larger_mapping_in_its_place_is_found_from_both_parts) {

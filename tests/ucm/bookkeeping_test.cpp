@@ -2,7 +2,10 @@
 // What the hooks make of a program's memory: it sees what the library does, and we know of each mapping while there is one.
 #include "book.h"
 
+#include "gaudi/mover.h"
+
 #include <cerrno>
+#include <utility>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -98,6 +101,85 @@ TEST_F(RefusedUnmap, leaves_the_mapping_known) {
     EXPECT_EQ(m_listener.ranges()[0].base, address);
     EXPECT_EQ(m_listener.unmapped_count(), 1u) << "everybody let go of it, to be on the safe side";
     EXPECT_EQ(m_book.close(fd), 0);
+}
+
+TEST_F(RefusedUnmap, of_what_was_not_seen_being_allocated_is_waited_for_the_next_time_too) {
+    static unsigned refusals;
+    RealCalls calls = real();
+    calls.memory_unmap = [](int fd, std::uint64_t address) {
+        return refusals-- > 0 ? refuse(fd, address) : Other::call().memory_unmap(fd, address);
+    };
+    Bookkeeping book(cards(), calls);
+    const Other other(card().bus_id());
+    const std::uint64_t address =
+        book.map(other.fd(), Other::call().device_memory_alloc(other.fd(), kMiB, 0, false, false), 0);
+    refusals = 100'000;
+    EXPECT_EQ(book.unmap(other.fd(), address), -EIO);
+    refusals = 2;
+    EXPECT_EQ(book.unmap(other.fd(), address), 0) << "a search of ours may have it exported for the moment";
+}
+
+class ClosedInTheMiddle : public BookkeepingTest {
+protected:
+    static inline Bookkeeping *s_book = nullptr;
+
+    static int close_and_refuse(int fd, std::uint64_t address) {
+        if (Bookkeeping *book = std::exchange(s_book, nullptr)) {
+            EXPECT_EQ(book->close(fd), 0); // another thread's
+            errno = EBADF;
+            return -1;
+        }
+        return Other::call().memory_unmap(fd, address);
+    }
+};
+
+TEST_F(ClosedInTheMiddle, a_registered_mapping_does_not_linger_into_the_cards_next_life) {
+    RealCalls calls = real();
+    calls.memory_unmap = close_and_refuse;
+    Bookkeeping book(cards(), calls);
+    const int fd = open();
+    const std::uint64_t address = book.map(fd, book.alloc(fd, kMiB, 0, false, false), 0);
+    {
+        const thunk::Fd registered = value(cards().find(address)->dmabuf());
+        s_book = &book;
+        EXPECT_EQ(book.unmap(fd, address), -1) << "as the library says";
+    }
+    EXPECT_EQ(book.lingering(), 0u);
+    const int again = open();
+    ASSERT_EQ(book.map(again, book.alloc(again, kMiB, 0, false, false), 0), address);
+    EXPECT_NE(book.alloc(again, kMiB, 0, false, false), 0u); // when what lingers is tried again
+    const HostMemory host(kMiB);
+    EXPECT_EQ(Mover(cards()).copy_now(address, host.address(), kMiB), 0) << "it is mapped";
+    EXPECT_EQ(book.close(again), 0);
+}
+
+TEST_F(BookkeepingTest, freeing_nothing_frees_nothing_that_lingers) {
+    const Other other(card().bus_id());
+    const auto memory = other.allocate(kMiB);
+    thunk::Fd registered = value(cards().look_up(memory.address)->dmabuf());
+    EXPECT_EQ(m_book.unmap(other.fd(), memory.address), 0);
+    EXPECT_NE(m_book.free(other.fd(), 0), 0);
+    EXPECT_EQ(m_book.free(other.fd(), memory.handle), 0);
+    value(registered.close());
+    EXPECT_EQ(m_book.free(other.fd(), m_book.alloc(other.fd(), kMiB, 0, false, false)), 0);
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
+}
+
+class ShortOfDescriptors : public BookkeepingTest {
+protected:
+    // The library opens a file to answer. The first time it is asked is when cards are looked for.
+    ShortOfDescriptors() : BookkeepingTest("get_pci_bus_id_from_fd@3#2=EMFILE") {} // the server's card 3 is our first
+};
+
+TEST_F(ShortOfDescriptors, for_a_moment_the_card_is_known_after_it) {
+    const int fd = open();
+    const std::uint64_t missed = m_book.alloc(fd, kMiB, 0, false, false);
+    ASSERT_NE(missed, 0u);
+    ASSERT_EQ(Counters(card()).calls("get_pci_bus_id_from_fd"), 2u) << "the test was about something else";
+    EXPECT_NE(m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0), 0u);
+    EXPECT_EQ(m_listener.ranges().size(), 1u);
+    EXPECT_EQ(m_book.close(fd), 0);
+    EXPECT_FALSE(Counters(card()).in_use());
 }
 
 TEST_F(BookkeepingTest, what_was_allocated_before_we_looked_is_found_by_asking) {

@@ -154,10 +154,10 @@ TEST_F(BookkeepingTest, who_opens_any_card_shares_ours_where_none_is_free) {
     EXPECT_LT(m_book.open(HLTHUNK_DEVICE_GAUDI3, nullptr), 0) << "there is none of that name";
     std::vector<int> lent = {m_book.open_by_module_id(card(1).module_id())};
     ASSERT_GE(lent[0], 0);
-    EXPECT_EQ(cards().of_descriptor(lent[0]), &card(1));
+    EXPECT_EQ(value(cards().of_descriptor(lent[0])), &card(1));
     EXPECT_EQ(m_book.open_by_module_id(card(1).module_id()), -EBUSY) << "they have it already";
     lent.push_back(m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(2).bus_id().substr(5).c_str()));
-    EXPECT_EQ(cards().of_descriptor(lent.back()), &card(2)) << "the library takes a bus id without its domain";
+    EXPECT_EQ(value(cards().of_descriptor(lent.back())), &card(2)) << "the library takes a bus id without its domain";
     while (lent.size() <= cards().all().size() && lent.back() >= 0)
         lent.push_back(m_book.open(HLTHUNK_DEVICE_DONT_CARE, nullptr));
     EXPECT_EQ(lent.size(), cards().all().size() + 1) << "who takes all that there are comes to an end";
@@ -190,7 +190,7 @@ TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_is_opened_before_one_of_ou
         value(card(index).arena().allocate({.length = kMiB}));
     ASSERT_EQ(::close(unseen), 0);
     const int any = m_book.open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
-    EXPECT_EQ(cards().of_descriptor(any), &card(0));
+    EXPECT_EQ(value(cards().of_descriptor(any)), &card(0));
     EXPECT_EQ(m_listener.left_count(), 1u);
     EXPECT_EQ(m_book.close(any), 0);
 }
