@@ -124,11 +124,11 @@ ucx::Result<void> find_real(const thunk::Library &library) {
     return {};
 }
 
-ucx::Result<void> install(const ucx::Host &host) {
+ucx::Result<void> install(Modify modify) {
     const auto cards = Cards::get();
     if (!cards || !(*cards)->has_library())
         return {}; // nothing to see
-    if (!host.call().ucm_reloc_modify)
+    if (!modify)
         return tl::unexpected(thunk::make_error(ENOSYS, "hook", {}, "this UCX has no ucm_reloc_modify"));
     if (auto found = find_real((*cards)->library()); !found)
         return found;
@@ -138,7 +138,7 @@ ucx::Result<void> install(const ucx::Host &host) {
         s_patches[i] = {};
         s_patches[i].symbol = kHooks[i].symbol;
         s_patches[i].value = kHooks[i].replacement;
-        if (host.call().ucm_reloc_modify(&s_patches[i]) != ucx::UCS_OK)
+        if (modify(&s_patches[i]) != ucx::UCS_OK)
             return tl::unexpected(thunk::make_error(EIO, "ucm_reloc_modify", kHooks[i].symbol));
     }
     // All of them or none: who sees memory come must see it go. Until here they only hand on.
@@ -148,14 +148,14 @@ ucx::Result<void> install(const ucx::Host &host) {
 
 } // namespace
 
-ucx::Result<void> install_hooks(const ucx::Host &host) {
+ucx::Result<void> install_hooks(Modify modify) {
     static std::mutex mutex;
     static bool done = false;
     const std::lock_guard guard(mutex);
     if (done)
         return {};
     done = true;
-    return install(host);
+    return install(modify);
 }
 
 } // namespace gaudi::ucm

@@ -6,6 +6,8 @@
 #include "ucx/log.h"
 #include "ucx/status.h"
 
+#include <atomic>
+
 namespace gaudi::ucm {
 
 using namespace ucx;
@@ -21,7 +23,7 @@ ucs_status_t install(int events) {
         return UCS_OK;
     const Host &host = *s_first.load(std::memory_order_acquire);
     try {
-        if (const auto installed = install_hooks(host); !installed)
+        if (const auto installed = install_hooks(host.call().ucm_reloc_modify); !installed)
             GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so memory of others is looked for at each use: %s",
                           installed.error().text.c_str());
     } catch (...) {

@@ -135,6 +135,28 @@ TEST_F(Hooks, tell_of_a_mapping_with_range_type_device_and_flags_when_it_comes_a
     EXPECT_FALSE(program.is_mapped(memory.address));
 }
 
+TEST_F(Hooks, tell_who_wants_to_know_what_there_is_to_ask_about_all_that_can_be_on_cards) {
+    start_ucx();
+    const Program program(Program::Calls::linked);
+    const Program::Memory memory = program.allocate(kSize);
+    std::vector<ucm_event_t> existing;
+    const ucm_event_callback_t hear = [](ucm_event_type_t type, ucm_event_t *event, void *arg) {
+        if (type == UCM_EVENT_MEM_TYPE_ALLOC)
+            static_cast<std::vector<ucm_event_t> *>(arg)->push_back(*event);
+    };
+    ASSERT_EQ(
+        IN_UCX(ucm_set_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_FLAG_EXISTING_ALLOC, 2, hear, &existing),
+        UCS_OK);
+    IN_UCX(ucm_unset_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC, hear, &existing);
+    ASSERT_EQ(existing.size(), 1u);
+    EXPECT_EQ(existing[0].mem_type.mem_type, UCS_MEMORY_TYPE_UNKNOWN);
+    const auto base = reinterpret_cast<std::uint64_t>(existing[0].mem_type.address);
+    EXPECT_LE(base, memory.address);
+    EXPECT_LE(memory.address + kSize, base + existing[0].mem_type.size);
+    EXPECT_GT(base, 1ull << 57) << "no processor has such an address";
+    EXPECT_TRUE(program.free(memory));
+}
+
 TEST_F(Hooks, tell_nothing_of_host_memory) {
     start_ucx();
     const Program program(Program::Calls::linked);

@@ -5,6 +5,7 @@
 #include "gaudi/adoption.h"
 #include "gaudi/mover.h"
 #include "gaudi/settings.h"
+#include "thunk/fake_library.h"
 
 #include <gmock/gmock.h>
 
@@ -64,6 +65,19 @@ TEST_F(Adoption, nothing_is_shared_of_what_is_not_held) {
     EXPECT_EQ(value(cards().of_descriptor(0)), nullptr);
     EXPECT_EQ(value(cards().of_descriptor(-1)), nullptr);
     EXPECT_EQ(value(cards().of_descriptor(1000)), nullptr);
+}
+
+TEST(OtherDescriptors, are_looked_at_and_never_called) {
+    const thunk::FakeLibrary fake(FAKE_FULL);
+    const std::string its = value(fake.device().bus_id());
+    const int asked = fake.calls("get_pci_bus_id_from_fd");
+    EXPECT_FALSE(is_compute_node(*fake, "0000:ff:1f.7", fake.descriptor)) << "another card's";
+    fake.reply("get_pci_bus_id_from_fd", -1, ENODEV);
+    EXPECT_FALSE(is_compute_node(*fake, its, fake.descriptor)) << "no card's";
+    EXPECT_EQ(fake.calls("get_pci_bus_id_from_fd"), asked + 2);
+    EXPECT_EQ(fake.calls("wait_for_cs"), 0);
+    EXPECT_TRUE(is_compute_node(*fake, its, fake.descriptor));
+    EXPECT_EQ(fake.calls("wait_for_cs"), 1) << "the only call, on that card's own";
 }
 
 TEST_F(Adoption, memory_of_a_shared_card_is_not_hoarded) {

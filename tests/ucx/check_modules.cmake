@@ -52,7 +52,7 @@ function(check_file file needed exported)
     endif()
 endfunction()
 
-foreach(module IN ITEMS libuct_gaudi libucx_perftest_gaudi)
+foreach(module IN ITEMS libucm_gaudi libuct_gaudi libucx_perftest_gaudi)
     foreach(suffix IN ITEMS .so .so.0 .so.0.0.0)
         check_file(${DIRECTORY}/${module}${suffix} "libgaudi-core\\.so\\.1|libc\\.so\\.6" "ucs_module_global_init")
         file(SHA256 ${DIRECTORY}/${module}${suffix} hash)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Two UCX in one process, both at work on the same cards of a software server.
+// Two UCX in one process, both at work on the same cards of a software server. The process is linked to libhl-thunk and
+// loads them late, as a framework's does.
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 
 #include "../output_of.h"
 #include "engine.h"
+#include "thunk/abi.h"
 
 namespace gaudi::ucx {
 namespace {
@@ -54,12 +57,23 @@ public:
             check(call<ucs_status_t(uct_md_h, uct_mem_h)>("uct_md_mem_free")(m_md, memh));
         m_allocated.clear();
     }
-    void *base_of(const void *address) {
+    /// The allocation that holds an address of Gaudi memory.
+    std::pair<void *, std::size_t> find(const void *address) {
         uct_md_mem_attr_v2 attr{};
-        attr.field_mask = UCT_MD_MEM_ATTR_FIELD_MEM_TYPE | UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS;
+        attr.field_mask =
+            UCT_MD_MEM_ATTR_FIELD_MEM_TYPE | UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS | UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH;
         const ucs_status_t status = call<ucs_status_t(uct_md_h, const void *, std::size_t, uct_md_mem_attr_v2 *)>(
             "uct_md_mem_query_v2")(m_md, address, 1, &attr);
-        return status == UCS_OK && attr.mem_type == UCS_MEMORY_TYPE_GAUDI ? attr.base_address : nullptr;
+        if (status != UCS_OK || attr.mem_type != UCS_MEMORY_TYPE_GAUDI)
+            return {};
+        return {attr.base_address, attr.alloc_length};
+    }
+    /// What this UCX's cache says, which it asks first.
+    ucs_memory_type_t remembered(const void *address) {
+        ucs_memory_info info{};
+        const ucs_status_t status = m_engine.symbol<ucs_status_t(const void *, std::size_t, ucs_memory_info *)>(
+            m_engine.ucs(), "ucs_memtype_cache_lookup")(address, 1, &info);
+        return status == UCS_OK ? info.type : UCS_MEMORY_TYPE_HOST;
     }
     void put(const void *from, void *to, unsigned length) {
         check(m_iface->ops.ep_put_short(m_ep, from, length, reinterpret_cast<std::uint64_t>(to), 0));
@@ -117,33 +131,69 @@ std::uint64_t opened_cards() {
     return sum;
 }
 
-TEST(TwoUcxTest, BothWorkOnTheSameCards) {
-    char directory[] = "/dev/shm/two-ucx-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory), nullptr);
-    ::setenv("SOFTGAUDI_DIR", directory, 1);
-    ::setenv("GAUDI_THUNK", SOFTGAUDI_LIBRARY, 1);
-    set_environment("warn");
-    {
-        User rapids(Engine::rapids()), nixl(Engine::nixl_1_23());
-        constexpr unsigned kLength = 100'000;
-        auto *one = static_cast<char *>(rapids.allocate(kLength));
-        auto *other = static_cast<char *>(nixl.allocate(kLength));
-        EXPECT_EQ(nixl.base_of(one + 50), one);
-        EXPECT_EQ(rapids.base_of(other + 50), other);
-
-        std::vector<char> bytes(kLength), back(kLength);
-        for (unsigned i = 0; i < kLength; ++i)
-            bytes[i] = static_cast<char>(i * 7 + i / 251);
-        rapids.put(bytes.data(), one, kLength);
-        nixl.put(one, other, kLength); // what one UCX allocated and filled, the other copies
-        rapids.get(back.data(), other, kLength);
-        EXPECT_EQ(back, bytes);
-        EXPECT_EQ(opened_cards(), 1U) << "the second found the card that the first had opened";
-        rapids.free_all();
-        nixl.put(bytes.data(), other, kLength);
-        nixl.free_all();
+class TwoUcxTest : public testing::Test {
+protected:
+    TwoUcxTest() {
+        char directory[] = "/dev/shm/two-ucx-XXXXXX";
+        m_directory = ::mkdtemp(directory);
+        ::setenv("SOFTGAUDI_DIR", directory, 1);
+        ::setenv("GAUDI_THUNK", SOFTGAUDI_LIBRARY, 1);
+        set_environment("warn");
     }
-    std::filesystem::remove_all(directory);
+    ~TwoUcxTest() override { std::filesystem::remove_all(m_directory); }
+
+private:
+    std::filesystem::path m_directory;
+};
+
+TEST_F(TwoUcxTest, BothWorkOnTheSameCards) {
+    User rapids(Engine::rapids()), nixl(Engine::nixl_1_23());
+    constexpr unsigned kLength = 100'000;
+    auto *one = static_cast<char *>(rapids.allocate(kLength));
+    auto *other = static_cast<char *>(nixl.allocate(kLength));
+    EXPECT_EQ(nixl.find(one + 50).first, one);
+    EXPECT_EQ(rapids.find(other + 50).first, other);
+
+    std::vector<char> bytes(kLength), back(kLength);
+    for (unsigned i = 0; i < kLength; ++i)
+        bytes[i] = static_cast<char>(i * 7 + i / 251);
+    rapids.put(bytes.data(), one, kLength);
+    nixl.put(one, other, kLength); // what one UCX allocated and filled, the other copies
+    rapids.get(back.data(), other, kLength);
+    EXPECT_EQ(back, bytes);
+    EXPECT_EQ(opened_cards(), 1U) << "the second found the card that the first had opened";
+    rapids.free_all();
+    nixl.put(bytes.data(), other, kLength);
+    nixl.free_all();
+}
+
+TEST_F(TwoUcxTest, BothKnowWhatWasMappedBeforeAndAfterTheyWereLoaded) {
+    constexpr std::size_t kLength = 100'000;
+    const int fd = ::hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    ASSERT_GE(fd, 0);
+    const auto map = [&](std::uint64_t handle) {
+        return reinterpret_cast<char *>(::hlthunk_device_memory_map(fd, handle, 0));
+    };
+    char *before = map(::hlthunk_device_memory_alloc(fd, kLength, 0, false, false));
+    ASSERT_NE(before, nullptr);
+
+    User rapids(Engine::rapids()), nixl(Engine::nixl_1_23());
+    char *after = map(::hlthunk_device_memory_alloc(fd, kLength, 0, false, false));
+    ASSERT_NE(after, nullptr);
+    for (User *user : {&rapids, &nixl}) {
+        EXPECT_EQ(user->remembered(before + 50), UCS_MEMORY_TYPE_UNKNOWN) << "it asks";
+        EXPECT_EQ(user->find(before + 50).first, before);
+        EXPECT_EQ(user->remembered(after + 50), UCS_MEMORY_TYPE_GAUDI) << "its hooks saw it";
+        EXPECT_EQ(user->find(after + 50), std::pair(static_cast<void *>(after), kLength));
+    }
+    for (char *memory : {before, after}) {
+        EXPECT_EQ(::hlthunk_memory_unmap(fd, reinterpret_cast<std::uint64_t>(memory)), 0);
+        for (User *user : {&rapids, &nixl}) {
+            EXPECT_EQ(user->remembered(memory + 50), UCS_MEMORY_TYPE_UNKNOWN);
+            EXPECT_EQ(user->find(memory + 50).first, nullptr);
+        }
+    }
+    EXPECT_EQ(::hlthunk_close(fd), 0);
 }
 
 } // namespace
