@@ -92,6 +92,7 @@ public:
     const FileId &compute_id() const { return m_compute_id; }
     const FileId &control_id() const { return m_control_id; }
     int node_file() const { return m_node.get(); }
+    void close_node_file() { m_node = File(); }
     int sram_file() const { return m_sram.get(); }
 
     // ---- nodes (card.cpp); descriptors or -errno

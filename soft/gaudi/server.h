@@ -48,7 +48,11 @@ private:
     static std::unique_ptr<Server> make();
     explicit Server(Config config);
     bool set_up();
-    void forked() {} // its descriptors are good in the child too
+    /// Descriptors that were opened are good in the child too; our own a driver would not have.
+    void forked() {
+        for (const auto &card : m_cards)
+            card->close_node_file();
+    }
 
     Config m_config;
     soft::FaultCounts m_fault_counts;

@@ -99,6 +99,8 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
 }
 
 Result<std::uint64_t> Arena::allocate(const Request &request) {
+    if (m_card.inherited())
+        return tl::unexpected(m_card.of_the_parent());
     const std::lock_guard guard(m_mutex);
     if (request.length == 0 || (request.alignment & (request.alignment - 1)) != 0)
         return tl::unexpected(thunk::make_error(EINVAL, "allocate", "", "the length or the alignment is no good"));
@@ -142,6 +144,8 @@ Result<std::uint64_t> Arena::allocate(const Request &request) {
 }
 
 bool Arena::free(std::uint64_t address) {
+    if (m_card.inherited())
+        return true; // a copy of what the parent has
     const std::lock_guard guard(m_mutex);
     const auto holder = std::find_if(m_blocks.begin(), m_blocks.end(),
                                      [&](const Region *block) { return block->contains(address, 1); });

@@ -26,11 +26,11 @@ constexpr unsigned kExitLimitMs = 5000;
 /// A card that is closed with copies on their way is reset the hard way: wait for them, but not for ever.
 void wait_at_exit() {
     static std::once_flag once;
-    static pid_t owner = 0;
+    static std::atomic<unsigned> owner;
+    owner.store(forks(), std::memory_order_relaxed);
     std::call_once(once, [] {
-        owner = getpid();
         std::atexit([] {
-            if (getpid() != owner) // a forked child has neither the copies nor the ring
+            if (owner.load(std::memory_order_relaxed) != forks()) // a child that has no engine of its own
                 return;
             const auto cards = Cards::get();
             if (!cards)
@@ -67,7 +67,16 @@ Range Card::window() const {
     return base < kProcessors ? Range{} : Range{base, kSpace - base % kSpace};
 }
 
+Error Card::of_the_parent() const {
+    return thunk::make_error(
+        ENODEV, "hlthunk_open", m_bus_id,
+        fmt::format("card {} was opened before this process was forked off, and is its parent's", m_index));
+}
+
+// Before any lock: in a forked child somebody who is not there may have it.
 Result<thunk::Device> Card::open() {
+    if (inherited())
+        return tl::unexpected(of_the_parent());
     const std::lock_guard guard(m_open_mutex);
     if (m_letting_go)
         return tl::unexpected(closed_by_owner(*this));
@@ -76,14 +85,20 @@ Result<thunk::Device> Card::open() {
     if (const auto theirs = adopt())
         return *theirs;
     auto device = open_now();
-    if (device) {
-        m_device = *device;
-        m_opened.store(true, std::memory_order_release);
-    }
+    if (device)
+        opened(*device);
     return device;
 }
 
+void Card::opened(const thunk::Device &device) {
+    m_device = device;
+    m_forks.store(forks(), std::memory_order_relaxed);
+    m_opened.store(true, std::memory_order_release);
+}
+
 std::optional<thunk::Device> Card::if_held() {
+    if (inherited())
+        return {};
     const std::lock_guard guard(m_open_mutex);
     if (m_letting_go)
         return {};
@@ -99,14 +114,15 @@ std::optional<thunk::Device> Card::adopt() {
     thunk::Fd own(fcntl(theirs, F_DUPFD_CLOEXEC, 0));
     if (!m_nothing)
         m_nothing = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC)); // later there may be no descriptor left
+    m_parked.reserve(kParked + 1);                                      // nor memory
     if (!own || !m_nothing ||
         !is_compute_node(m_cards.library(), m_bus_id, own.get())) // it may have been closed meanwhile
         return {};
-    m_device = thunk::Device(m_cards.library(), own.detach());
-    m_resets.store(resets(m_device).value_or(0), std::memory_order_relaxed);
+    const thunk::Device device(m_cards.library(), own.detach());
+    m_resets.store(resets(device).value_or(0), std::memory_order_relaxed);
     m_adopted.store(true, std::memory_order_release);
-    m_opened.store(true, std::memory_order_release);
-    return m_device;
+    opened(device);
+    return device;
 }
 
 bool Card::reset_since_shared(const thunk::Device &device) const {
@@ -188,6 +204,9 @@ void Card::let_go() {
     {
         const std::lock_guard guard(m_open_mutex);
         thunk::release_or_report([this] { return adoption_ends(m_device.fd(), m_nothing.get()); });
+        m_parked.emplace_back(m_device.fd());
+        if (m_parked.size() > kParked)
+            m_parked.erase(m_parked.begin());
         m_device = thunk::Device();
         m_framework_copies.store(false, std::memory_order_relaxed);
         m_refuses_imports.store(false, std::memory_order_relaxed);
@@ -258,6 +277,8 @@ bool Card::find_copy_path() {
 }
 
 Result<Copier *> Card::copier() {
+    if (inherited())
+        return tl::unexpected(of_the_parent());
     if (Copier *started = m_started.load(std::memory_order_acquire))
         return started;
     if (!can_copy() && !find_copy_path())

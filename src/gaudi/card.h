@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "copier.h"
+#include "forks.h"
 #include "thunk/owners.h"
 
 #include <atomic>
@@ -53,6 +54,9 @@ public:
     /// As open(), but takes nothing that the process does not hold already.
     std::optional<thunk::Device> if_held();
     bool is_open() const { return m_opened.load(std::memory_order_acquire); }
+    /// Whether it was opened before this process was forked off: then it is the parent's, with all that is on it.
+    bool inherited() const { return is_open() && m_forks.load(std::memory_order_relaxed) != forks(); }
+    Error of_the_parent() const;
     /// Whether it was opened by somebody else.
     bool adopted() const { return m_adopted.load(std::memory_order_acquire); }
     /// Whether somebody else has it too: by adoption, or because we lent it.
@@ -93,9 +97,10 @@ public:
     Arena &arena() { return m_arena; }
     /// The engine that copies, started at the first call.
     Result<Copier *> copier();
-    Copier *copier_if_started() const { return m_started.load(std::memory_order_acquire); }
+    Copier *copier_if_started() const { return inherited() ? nullptr : m_started.load(std::memory_order_acquire); }
 
 private:
+    void opened(const thunk::Device &device); // the mutex is held
     bool takes_submissions() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
     Result<thunk::Device> open_now();
     std::optional<thunk::Device> adopt(); // the mutex is held
@@ -111,6 +116,7 @@ private:
     std::mutex m_copier_mutex, m_open_mutex;
     mutable std::mutex m_exports_mutex;
     std::atomic<bool> m_opened{false}, m_adopted{false}, m_lent{false}, m_framework_copies{false};
+    std::atomic<unsigned> m_forks{0};       // when it was opened
     std::atomic<std::uint64_t> m_resets{0}; // that a shared card had gone through before
     std::vector<int> m_closing;             // descriptors of theirs, on their way out
     std::atomic<bool> m_letting_go{false};
@@ -121,6 +127,8 @@ private:
     std::atomic<bool> m_refuses_imports{false};
     thunk::Device m_device; // our own is closed by the kernel, when the process ends
     thunk::Fd m_nothing;    // what takes the number of a duplicate that we let go of
+    static constexpr std::size_t kParked = 8;
+    std::vector<thunk::Fd> m_parked; // such numbers; no thread is about to call on one from so many lives ago
     Arena m_arena;
     std::unique_ptr<Copier> m_copier;
     std::vector<std::unique_ptr<Copier>> m_retired; // movers remember them

@@ -26,8 +26,16 @@ private:
 
 } // namespace
 
+std::atomic<HostCache *> HostCache::s_only{nullptr};
+
 HostCache &HostCache::get() {
-    static auto *only = new HostCache;
+    HostCache *only = s_only.load(std::memory_order_acquire);
+    if (only && only->m_forks == forks())
+        return *only;
+    auto *mine = new HostCache(only);
+    if (s_only.compare_exchange_strong(only, mine, std::memory_order_acq_rel))
+        return *mine;
+    delete mine; // another thread was faster
     return *only;
 }
 
@@ -96,14 +104,15 @@ void HostCache::take_news(std::list<std::shared_ptr<HostRange>> &dropped) {
 }
 
 void HostCache::forget(std::uint64_t address, std::uint64_t length) {
-    if (!enabled())
-        return;
+    HostCache *only = s_only.load(std::memory_order_acquire);
+    if (!only || !only->enabled() || only->m_forks != forks())
+        return; // nothing is in it
     const std::uint64_t end = address + length < address ? UINT64_MAX : address + length;
-    const Spin spin(m_news_lock);
-    if (m_news_count < kNews)
-        m_news[m_news_count] = {address, end};
-    if (m_news_count <= kNews)
-        ++m_news_count;
+    const Spin spin(only->m_news_lock);
+    if (only->m_news_count < kNews)
+        only->m_news[only->m_news_count] = {address, end};
+    if (only->m_news_count <= kNews)
+        ++only->m_news_count;
 }
 
 } // namespace gaudi

@@ -3,6 +3,7 @@
 // news of memory that went away: without those (UCX's memory events) it stays off.
 #pragma once
 
+#include "forks.h"
 #include "host_range.h"
 
 #include <array>
@@ -28,9 +29,11 @@ public:
                                     std::uint64_t worth = 0);
     /// Memory that is about to go away; no later find() gives a mapping of it. Called from inside free() and munmap() on
     /// any thread, with the allocator's lock held: it may neither allocate nor free, and only makes a note.
-    void forget(std::uint64_t address, std::uint64_t length);
+    static void forget(std::uint64_t address, std::uint64_t length);
 
 private:
+    explicit HostCache(HostCache *parents) : m_parents(parents), m_enabled(parents && parents->enabled()) {}
+
     struct Entry {
         std::shared_ptr<HostRange> range;
         std::list<std::uint64_t>::iterator used;
@@ -41,7 +44,11 @@ private:
     void take_news(std::list<std::shared_ptr<HostRange>> &dropped);
     void drop_overlapping(std::uint64_t begin, std::uint64_t end, std::list<std::shared_ptr<HostRange>> &dropped);
 
-    std::atomic<bool> m_enabled{false};
+    static std::atomic<HostCache *> s_only;
+
+    const unsigned m_forks = forks();
+    HostCache *const m_parents; // kept: to end its mappings would end those of the process that we were forked off
+    std::atomic<bool> m_enabled;
     std::mutex m_mutex;
     std::map<std::uint64_t, Entry> m_entries; // by begin; they do not overlap
     std::list<std::uint64_t> m_by_use;        // most recent first

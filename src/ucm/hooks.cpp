@@ -2,10 +2,10 @@
 #include "hooks.h"
 
 #include "bookkeeping.h"
+#include "gaudi/forks.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -23,10 +23,10 @@ std::atomic<Bookkeeping *> s_book{nullptr};
 // Published before the first hook is in: a thread may come through it while the others are being put in.
 std::atomic<const RealCalls *> s_real{nullptr};
 // A forked child shares the parent's cards but not its UCX; a lock of ours may be held by a thread that it does not have.
-std::atomic<bool> s_in_child{false};
+std::atomic<unsigned> s_forks{0};
 
 Bookkeeping *book() {
-    return s_in_child.load(std::memory_order_relaxed) ? nullptr : s_book.load(std::memory_order_acquire);
+    return s_forks.load(std::memory_order_relaxed) == forks() ? s_book.load(std::memory_order_acquire) : nullptr;
 }
 
 const RealCalls &real() { return *s_real.load(std::memory_order_acquire); }
@@ -132,8 +132,7 @@ ucx::Result<void> install(Modify modify) {
         return tl::unexpected(thunk::make_error(ENOSYS, "hook", {}, "this UCX has no ucm_reloc_modify"));
     if (auto found = find_real((*cards)->library()); !found)
         return found;
-    if (const int error = pthread_atfork(nullptr, nullptr, [] { s_in_child.store(true, std::memory_order_relaxed); }))
-        return tl::unexpected(thunk::make_error(error, "pthread_atfork"));
+    s_forks.store(forks(), std::memory_order_relaxed);
     for (std::size_t i = 0; i < kHooks.size(); ++i) {
         s_patches[i] = {};
         s_patches[i].symbol = kHooks[i].symbol;

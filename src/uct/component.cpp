@@ -189,9 +189,8 @@ void Component::start_listening(Cards &cards) {
 /// Mappings of unregistered host memory are kept only where UCX sees memory go away.
 void Component::watch_host_memory() {
     constexpr int kPriority = 1000;
-    HostCache::get(); // made here, not at the first news: those come from inside free()
     const auto forget = [](ucm_event_type_t, ucm_event *event, void *) {
-        HostCache::get().forget(reinterpret_cast<std::uint64_t>(event->vm_unmapped.address), event->vm_unmapped.size);
+        HostCache::forget(reinterpret_cast<std::uint64_t>(event->vm_unmapped.address), event->vm_unmapped.size);
     };
     if (m_host.call().ucm_set_event_handler(UCM_EVENT_VM_UNMAPPED, kPriority, forget, nullptr) == UCS_OK)
         HostCache::get().enable();

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 using namespace gaudi;
@@ -120,6 +122,27 @@ TEST_F(Adoption, a_card_is_free_once_its_owner_has_closed_it) {
     }));
     EXPECT_EQ(tally.failed, 0u);
     EXPECT_EQ(opens(), 2u);
+}
+
+TEST_F(Adoption, lives_that_are_over_hold_a_few_descriptors_at_most) {
+    const auto descriptors = [] {
+        const std::filesystem::directory_iterator all("/proc/self/fd");
+        return std::distance(begin(all), end(all));
+    };
+    const auto live = [] {
+        Other other(card().bus_id());
+        value(card().arena().allocate({.length = kMiB}));
+        const int fd = other.fd();
+        card().closing(fd);
+        other.close();
+        card().closed(fd);
+    };
+    for (unsigned life = 0; life < 10; ++life)
+        live();
+    const auto before = descriptors();
+    for (unsigned life = 0; life < 10; ++life)
+        live();
+    EXPECT_EQ(descriptors(), before);
 }
 
 TEST_F(Adoption, another_descriptor_of_theirs_keeps_it) {

@@ -17,7 +17,7 @@ protected:
     static std::shared_ptr<HostRange> find(std::uint64_t address, std::uint64_t length) {
         return HostCache::get().find(address, length, 8);
     }
-    static void forget(std::uint64_t address, std::uint64_t length) { HostCache::get().forget(address, length); }
+    static void forget(std::uint64_t address, std::uint64_t length) { HostCache::forget(address, length); }
 };
 
 TEST_F(HostCacheTest, it_is_off_until_news_of_memory_come) {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A forked child: what its parent had opened is the parent's, and whatever else there is the child may have.
+#include "engine.h"
+
+#include "gaudi/host_cache.h"
+#include "gaudi/mover.h"
+
+#include <gmock/gmock.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+using namespace gaudi;
+using namespace gaudi::test;
+using ::testing::HasSubstr;
+
+namespace {
+
+class Fork : public GaudiTest {
+protected:
+    /// Runs it in a child, where its expectations hold too.
+    static void in_child(const std::function<void()> &what) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60); // rather than hang
+            what();
+            _exit(HasFailure() ? 1 : 0);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    }
+    static int copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+        return Mover(cards()).copy_now(destination, source, length);
+    }
+    const HostMemory m_host{kMiB};
+};
+
+TEST_F(Fork, leaves_the_parents_card_to_the_parent) {
+    const std::uint64_t memory = value(card().arena().allocate({.length = kMiB}));
+    ASSERT_EQ(copy(memory, m_host.address(), kMiB), 0);
+    const std::uint64_t submissions = Counters(card())["submissions"];
+    in_child([&] {
+        const auto refused = card().arena().allocate({.length = kMiB});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, ENODEV);
+        EXPECT_THAT(refused.error().text, HasSubstr("is its parent's"));
+        EXPECT_FALSE(card().open());
+        EXPECT_FALSE(card().if_held());
+        EXPECT_FALSE(card().copier());
+        EXPECT_NE(copy(memory, m_host.address(), kMiB), 0);
+        EXPECT_TRUE(card().arena().free(memory)) << "a copy of it";
+    });
+    EXPECT_EQ(Counters(card())["submissions"], submissions);
+    EXPECT_EQ(copy(memory, m_host.address(), kMiB), 0) << "it is there still";
+    EXPECT_TRUE(card().arena().free(memory));
+}
+
+TEST_F(Fork, leaves_the_parents_host_memory_mapped) {
+    HostCache::get().enable();
+    const std::uint64_t memory = value(card().arena().allocate({.length = kMiB}));
+    ASSERT_EQ(copy(memory, m_host.address(), kMiB), 0); // which stays mapped
+    const HostRange *kept = HostCache::get().find(m_host.address(), kMiB, cards().all().size()).get();
+    in_child([&] {
+        HostCache::forget(m_host.address(), kMiB); // as when it is unmapped
+        EXPECT_TRUE(HostCache::get().enabled());
+        EXPECT_NE(HostCache::get().find(m_host.address(), kMiB, cards().all().size()).get(), kept);
+    });
+    const std::uint64_t mapped = Counters(card()).calls("host_memory_map");
+    EXPECT_EQ(copy(memory, m_host.address(), kMiB), 0);
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), mapped);
+}
+
+TEST_F(Fork, leaves_the_other_cards_to_the_child) {
+    value(card(0).open()); // and no thread is started: that is as much as a thread sanitizer can live with
+    in_child([&] {
+        const std::uint64_t own = value(card(1).arena().allocate({.length = kMiB}));
+        EXPECT_EQ(copy(own, m_host.address(), kMiB), 0);
+        EXPECT_EQ(copy(m_host.address(), own, kMiB), 0);
+        EXPECT_TRUE(card(1).arena().free(own));
+        EXPECT_FALSE(card(0).open());
+    });
+    EXPECT_FALSE(Counters(card(1)).in_use()) << "it went with the child";
+    EXPECT_TRUE(card(0).open());
+}
+
+} // namespace
