@@ -112,7 +112,7 @@ Result<void> Copier::try_out(bool words) {
     const auto untried = [&](const char *why) { return theirs ? unable(why) : Result<void>(); };
     const Scratch scratch(m_card, (2 + lane_of(Direction::on_card, kBytes).count) * kBytes);
     if (!scratch)
-        return untried("cannot be tried: there is no memory left on it");
+        return untried("cannot be tried: they left no memory on it");
     Trial trial{std::vector<std::uint32_t>(kBytes / 4), std::vector<std::uint32_t>(kBytes / 4), 0, 0, scratch.address(),
                 static_cast<std::uint32_t>(now_ns())};
     const std::uint64_t begin = now_ns();

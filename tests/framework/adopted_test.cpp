@@ -67,6 +67,28 @@ TEST_F(Adopted, copies_are_made_by_it_where_ours_cannot_be_tried) {
     EXPECT_EQ(Counters(card())["opens"], 1u);
 }
 
+TEST_F(Adopted, copies_are_made_by_it_where_ours_do_not_arrive) {
+    set("STANDIN_LEAVES_A_PAGE", "1");
+    set("SOFTGAUDI_FAULTS", "command_submission#1=skip;command_submission#3=skip"); // by the word, and by the driver's
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    const Bytes sent = pattern(kMiB, 3);
+    m_host.write(0, sent);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0) << mover.problem();
+    EXPECT_TRUE(card().copier_if_started()->by_framework());
+    ASSERT_EQ(mover.copy_now(m_host.address(kMiB), address, kMiB), 0) << mover.problem();
+    EXPECT_TRUE(m_host.read(kMiB, kMiB) == sent);
+}
+
+TEST_F(Adopted, copies_are_ours_where_they_do) {
+    set("STANDIN_LEAVES_A_PAGE", "1");
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    ASSERT_EQ(Mover(cards()).copy_now(address, m_host.address(), kMiB), 0);
+    EXPECT_FALSE(card().copier_if_started()->by_framework());
+}
+
 TEST_F(Adopted, a_gaudi3_is_copied_from_and_to_by_it_alone) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     EXPECT_FALSE(card().find_copy_path()) << "nobody has it";

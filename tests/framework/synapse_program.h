@@ -12,7 +12,10 @@ namespace gaudi::test {
 
 class SynapseTest : public GaudiTest {
 protected:
-    SynapseTest() { unsetenv("STANDIN_FAULT"); }
+    SynapseTest() {
+        unsetenv("STANDIN_FAULT");
+        unsetenv("STANDIN_LEAVES_A_PAGE");
+    }
     ~SynapseTest() override {
         unsetenv("STANDIN_FAULT");
         if (m_acquired)
