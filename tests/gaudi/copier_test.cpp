@@ -4,12 +4,15 @@
 
 #include "gaudi/settings.h"
 
+#include <gmock/gmock.h>
+
 #include <dlfcn.h>
 
 #include <bit>
 
 using namespace gaudi;
 using namespace gaudi::test;
+using ::testing::HasSubstr;
 
 namespace {
 
@@ -40,9 +43,12 @@ TEST_F(CopierTest, starting_leaves_nothing_allocated_and_nothing_on_its_way) {
     EXPECT_EQ(card().arena().usage().used_bytes, 0u);
 }
 
-TEST_F(CopierTest, a_word_that_comes_without_its_data_is_not_trusted) {
+TEST_F(CopierTest, a_card_on_which_nothing_arrives_has_no_engine) {
     set("SOFTGAUDI_PACE", "null"); // writes the words and moves nothing
-    EXPECT_FALSE(value(card().copier())->uses_words());
+    const auto refused = card().copier();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, EIO);
+    EXPECT_THAT(refused.error().text, HasSubstr("copies do not arrive"));
 }
 
 /// The trial's submissions: a small and a large copy down and up, four times; then each of eight engines and the stream
