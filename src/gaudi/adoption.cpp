@@ -13,10 +13,13 @@
 
 namespace gaudi {
 
-bool is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd) {
+thunk::Result<bool> is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd) {
     const thunk::Device device(library, fd);
     // This one looks at the descriptor's node and makes no call on it.
-    if (const auto name = device.bus_id(); !name || *name != bus_id)
+    const auto name = device.bus_id();
+    if (!name && thunk::may_pass(name.error().code))
+        return tl::unexpected(name.error());
+    if (!name || *name != bus_id)
         return false;
     // The control node answers questions only. Submission 0 is before the first one, and so has ended; in a reset there is
     // another error.
@@ -41,8 +44,12 @@ std::optional<int> find_descriptor(const thunk::Library &library, const std::str
         const char *end = entry->d_name + std::strlen(entry->d_name);
         if (std::from_chars(entry->d_name, end, fd).ec != std::errc() || fd == dirfd(open.get()))
             continue;
-        if (std::find(except.begin(), except.end(), fd) == except.end() && (lowest < 0 || fd < lowest) &&
-            is_compute_node(library, bus_id, fd))
+        if (std::find(except.begin(), except.end(), fd) != except.end() || (lowest >= 0 && fd > lowest))
+            continue;
+        const auto its = is_compute_node(library, bus_id, fd);
+        if (!its)
+            return {};
+        if (*its)
             lowest = fd;
     }
     return lowest;

@@ -20,7 +20,7 @@ std::optional<int> find_descriptor(const thunk::Library &library, const std::str
 /// it, and must not reach whatever would get the number next.
 thunk::Result<void> adoption_ends(int duplicate, int nothing);
 
-/// Whether `fd` is the card's compute node.
-bool is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd);
+/// Whether `fd` is the card's compute node; an error where that cannot be found out now.
+thunk::Result<bool> is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd);
 
 } // namespace gaudi

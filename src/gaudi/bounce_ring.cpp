@@ -7,7 +7,7 @@ namespace gaudi {
 
 BounceRing::~BounceRing() {
     m_range.reset();
-    if (m_memory)
+    if (m_memory && m_forks == forks()) // a forked child does not have it
         munmap(m_memory, kBytes);
 }
 

@@ -57,6 +57,7 @@ private:
         bool taken = false;
     };
 
+    const unsigned m_forks = forks();
     void *m_memory = nullptr;
     std::unique_ptr<HostRange> m_range;
     std::vector<Stretch> m_stretches;

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -116,7 +115,7 @@ std::optional<thunk::Device> Card::adopt() {
         m_nothing = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC)); // later there may be no descriptor left
     m_parked.reserve(kParked + 1);                                      // nor memory
     if (!own || !m_nothing ||
-        !is_compute_node(m_cards.library(), m_bus_id, own.get())) // it may have been closed meanwhile
+        !is_compute_node(m_cards.library(), m_bus_id, own.get()).value_or(false)) // it may have been closed meanwhile
         return {};
     const thunk::Device device(m_cards.library(), own.detach());
     m_resets.store(resets(device).value_or(0), std::memory_order_relaxed);
@@ -140,9 +139,10 @@ Result<int> Card::lend() {
         const auto engine = copier();
         if (!engine)
             return tl::unexpected(engine.error());
-        if (!(*engine)->proven())
-            return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", m_bus_id,
-                                                    fmt::format("copies on card {} could not be tried", m_index)));
+        if (const Copier &copies = **engine; !copies.proven() || copies.failed())
+            return tl::unexpected(thunk::make_error(
+                EBUSY, "hlthunk_open", m_bus_id,
+                copies.failed() ? copies.failure() : fmt::format("copies on card {} could not be tried", m_index)));
     }
     thunk::Fd theirs;
     {
@@ -210,8 +210,8 @@ void Card::let_go() {
         m_device = thunk::Device();
         m_framework_copies.store(false, std::memory_order_relaxed);
         m_refuses_imports.store(false, std::memory_order_relaxed);
+        m_opened.store(false, std::memory_order_release); // first: it never looks like ours
         m_adopted.store(false, std::memory_order_release);
-        m_opened.store(false, std::memory_order_release);
         m_letting_go = false;
     }
     m_cards.left(*this);

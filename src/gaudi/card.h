@@ -80,7 +80,7 @@ public:
     /// Lets go of a card that only we hold any more, because its owner has closed it unseen; whether it was so.
     bool let_go_if_left();
 
-    /// Whether the driver exports this card's memory: asked once, with the first block.
+    /// Whether the driver exports this card's memory: asked with the first block.
     enum class Exports { unknown, yes, no };
     Exports exports() const { return m_exports.load(std::memory_order_acquire); }
     void set_exports(const Result<void> &probed, std::uint64_t life);

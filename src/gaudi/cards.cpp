@@ -156,7 +156,7 @@ Result<Card *> Cards::usual() {
     if (m_cards.empty())
         return tl::unexpected(error(ENODEV, "there is no Gaudi card"));
     for (const auto &card : m_cards)
-        if (card->is_open())
+        if (card->is_open() && !card->inherited())
             return card.get();
     for (const auto &card : m_cards)
         if (card->if_held())
@@ -216,7 +216,9 @@ Result<Card *> Cards::of_descriptor(int fd) const {
     if (!bus_id && thunk::may_pass(bus_id.error().code))
         return tl::unexpected(bus_id.error());
     Card *card = bus_id ? by_bus_id(*bus_id) : nullptr;
-    return card && is_compute_node(*m_library, *bus_id, fd) ? card : nullptr;
+    if (!card)
+        return nullptr;
+    return is_compute_node(*m_library, *bus_id, fd).map([&](bool its) { return its ? card : nullptr; });
 }
 
 void Cards::add_listener(MappingListener &listener) {

@@ -49,7 +49,7 @@ public:
     /// Sends what waits, notices what has ended. Cheap when there is nothing.
     void progress();
     /// Returns when no thread is at work in it.
-    void settle() { const std::lock_guard guard(m_mutex); }
+    void settle();
     /// Waits in the driver until the oldest submission has ended, or a while.
     void sleep();
     /// The card is about to be closed by somebody else: what was sent ends, the rest fails.

@@ -167,8 +167,14 @@ std::string Copier::failure() const {
     return m_failure;
 }
 
+void Copier::settle() {
+    if (m_card.inherited())
+        return; // who has it may not be here
+    const std::lock_guard guard(m_mutex);
+}
+
 void Copier::progress() {
-    if (!busy())
+    if (!busy() || m_card.inherited()) // a forked child does not have the words
         return;
     const std::unique_lock guard(m_mutex, std::try_to_lock);
     if (!guard)

@@ -20,7 +20,7 @@ bool Copier::framework_copies() {
 const Framework *Copier::framework_of(const Card &card) {
     const Framework *framework = Framework::loaded();
     const bool has_it = framework && framework->copies() &&
-                        is_compute_node(card.cards().library(), card.bus_id(), framework->descriptor());
+                        is_compute_node(card.cards().library(), card.bus_id(), framework->descriptor()).value_or(false);
     return has_it ? framework : nullptr;
 }
 

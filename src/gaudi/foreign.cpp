@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 namespace gaudi {
@@ -29,7 +30,7 @@ void say_ambiguous(const Card &one, const Card &other, std::uint64_t address) {
 /// A framework knows its pools; what it mapped besides them is found as everybody else's.
 Range ask_framework(const Framework *framework, const Card &card, std::uint64_t address) {
     const int fd = framework ? framework->descriptor() : -1;
-    if (fd < 0 || !is_compute_node(card.cards().library(), card.bus_id(), fd))
+    if (fd < 0 || !is_compute_node(card.cards().library(), card.bus_id(), fd).value_or(false))
         return {};
     for (const Framework::Pool &pool : framework->pools(fd))
         if (address - pool.mapping < pool.reach())
@@ -37,9 +38,9 @@ Range ask_framework(const Framework *framework, const Card &card, std::uint64_t 
     return {};
 }
 
-/// Whether the driver exports it. A want of descriptors is waited for: taken for an answer, it would make card memory host
-/// memory.
-bool is_exported(const thunk::Device &device, std::uint64_t start, std::uint64_t length) {
+/// Whether the driver exports it; nothing where it does not say. A want of descriptors is waited for: taken for an answer, it
+/// would make card memory host memory.
+std::optional<bool> is_exported(const thunk::Device &device, std::uint64_t start, std::uint64_t length) {
     constexpr unsigned kTries = 10'000;
     for (unsigned tries = 0;; ++tries) {
         const auto exported = device.export_dmabuf(start, length);
@@ -47,7 +48,7 @@ bool is_exported(const thunk::Device &device, std::uint64_t start, std::uint64_t
             return exported.has_value();
         if (tries == kTries) {
             thunk::report(exported.error());
-            return false;
+            return {};
         }
         std::this_thread::yield();
     }
@@ -211,10 +212,13 @@ Range Foreign::search(Card &card, const thunk::Device &device, std::uint64_t add
         if (known.region)
             start = known.region->base();
         std::uint64_t reaches = (address - start) / page + 1;
-        if (reaches <= most && exports(start, reaches)) {
+        const std::optional<bool> exported = reaches <= most ? exports(start, reaches) : false;
+        if (!exported)
+            return {};
+        if (*exported) {
             for (std::uint64_t beyond = most; reaches < beyond;) {
                 const std::uint64_t middle = reaches + (beyond - reaches + 1) / 2;
-                if (exports(start, middle))
+                if (exports(start, middle).value_or(false))
                     reaches = middle;
                 else
                     beyond = middle - 1;

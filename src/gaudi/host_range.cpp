@@ -25,6 +25,7 @@ HostMapping &HostMapping::operator=(HostMapping &&other) noexcept {
         m_copier = std::exchange(other.m_copier, nullptr);
         m_address = other.m_address;
         m_start = other.m_start;
+        m_forks = other.m_forks;
     }
     return *this;
 }
@@ -35,6 +36,8 @@ void HostMapping::detach() {
 }
 
 void HostMapping::end() {
+    if (m_forks != forks())
+        detach();
     if (Copier *copier = std::exchange(m_copier, nullptr))
         thunk::release_or_report([&] { return copier->unmap_by_framework(m_address); });
 }
@@ -47,7 +50,8 @@ HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t ca
     : m_address(address), m_length(length), m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards) {}
 
 HostRange::~HostRange() {
-    const bool held = m_copies->load(std::memory_order_acquire) != 0;
+    // In a forked child nobody ends the copies, and nothing of the memory is unmapped.
+    const bool held = m_copies->load(std::memory_order_acquire) != 0 && m_forks == forks();
     if (!held && !m_was_mapped.load(std::memory_order_acquire))
         return;
     if (held) {

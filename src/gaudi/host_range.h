@@ -25,7 +25,7 @@ public:
         : m_copier(&copier), m_address(address), m_start(reinterpret_cast<std::uint64_t>(address)) {}
     HostMapping(HostMapping &&other) noexcept
         : m_mapping(std::move(other.m_mapping)), m_copier(std::exchange(other.m_copier, nullptr)),
-          m_address(other.m_address), m_start(other.m_start) {}
+          m_address(other.m_address), m_start(other.m_start), m_forks(other.m_forks) {}
     HostMapping &operator=(HostMapping &&other) noexcept;
     ~HostMapping() { end(); }
 
@@ -41,6 +41,7 @@ private:
     Copier *m_copier = nullptr;
     void *m_address = nullptr;
     std::uint64_t m_start;
+    unsigned m_forks = forks(); // one that was made before a fork is the parent's to end
 };
 
 class HostRange {
@@ -105,6 +106,7 @@ private:
     Result<HostMapping> map_with_room(Card &card) const;
     std::optional<std::uint64_t> map_on(Card &card, std::uint64_t address);
 
+    const unsigned m_forks = forks();
     const std::uint64_t m_address;
     const std::uint64_t m_length;
     const thunk::Fd m_dmabuf;

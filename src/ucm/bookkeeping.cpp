@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bookkeeping.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -95,6 +94,9 @@ int Bookkeeping::lend(Card &card) {
 
 /// What the driver does when a card is closed, for one that stays open because it is ours: ends what they left on it.
 void Bookkeeping::clean_up(const Card &card, int fd) {
+    constexpr unsigned kLimitMs = 5000;
+    if (Copier *copier = card.copier_if_started())
+        copier->drain(kLimitMs); // to unmap memory under its hands would reset the card
     std::vector<std::uint64_t> addresses;
     std::set<std::uint64_t> handles;
     {
@@ -287,11 +289,13 @@ int Bookkeeping::unmap(int fd, std::uint64_t address) noexcept {
 /// address is nobody's; to its owner it is gone. False where the card was closed meanwhile: the next who has it may have that
 /// address, too.
 bool Bookkeeping::let_linger(Card *card, std::uint64_t life, std::uint64_t address, std::uint64_t handle) {
-    const std::lock_guard guard(m_mutex); // forget() comes after the life has ended
-    if (card->life() != life)
-        return false;
-    m_lingering.push_back({card, address, handle});
-    m_lingering_count.store(m_lingering.size(), std::memory_order_release);
+    {
+        const std::lock_guard guard(m_mutex); // forget() comes after the life has ended
+        if (card->life() != life)
+            return false;
+        m_lingering.push_back({card, address, handle});
+        m_lingering_count.store(m_lingering.size(), std::memory_order_release);
+    }
     m_cards.foreign().lingers(*card, address);
     return true;
 }

@@ -73,13 +73,22 @@ TEST(OtherDescriptors, are_looked_at_and_never_called) {
     const thunk::FakeLibrary fake(FAKE_FULL);
     const std::string its = value(fake.device().bus_id());
     const int asked = fake.calls("get_pci_bus_id_from_fd");
-    EXPECT_FALSE(is_compute_node(*fake, "0000:ff:1f.7", fake.descriptor)) << "another card's";
+    EXPECT_FALSE(value(is_compute_node(*fake, "0000:ff:1f.7", fake.descriptor))) << "another card's";
     fake.reply("get_pci_bus_id_from_fd", -1, ENODEV);
-    EXPECT_FALSE(is_compute_node(*fake, its, fake.descriptor)) << "no card's";
+    EXPECT_FALSE(value(is_compute_node(*fake, its, fake.descriptor))) << "no card's";
     EXPECT_EQ(fake.calls("get_pci_bus_id_from_fd"), asked + 2);
     EXPECT_EQ(fake.calls("wait_for_cs"), 0);
-    EXPECT_TRUE(is_compute_node(*fake, its, fake.descriptor));
+    EXPECT_TRUE(value(is_compute_node(*fake, its, fake.descriptor)));
     EXPECT_EQ(fake.calls("wait_for_cs"), 1) << "the only call, on that card's own";
+}
+
+TEST(OtherDescriptors, that_cannot_be_looked_at_now_are_not_taken_for_none) {
+    const thunk::FakeLibrary fake(FAKE_FULL); // to which every descriptor is the card's
+    const std::string its = value(fake.device().bus_id());
+    EXPECT_GE(find_descriptor(*fake, its).value_or(-1), 0);
+    EXPECT_EQ(find_descriptor(*fake, "0000:ff:1f.7"), -1);
+    fake.reply("get_pci_bus_id_from_fd", -1, EMFILE);
+    EXPECT_FALSE(find_descriptor(*fake, "0000:ff:1f.7"));
 }
 
 TEST_F(Adoption, memory_of_a_shared_card_is_not_hoarded) {

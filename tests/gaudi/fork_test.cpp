@@ -75,9 +75,52 @@ TEST_F(Fork, leaves_the_parents_host_memory_mapped) {
     EXPECT_EQ(Counters(card()).calls(), calls) << "mapped as it was";
 }
 
+TEST_F(Fork, leaves_the_parents_registrations_alone) {
+    const std::uint64_t memory = value(card().arena().allocate({.length = kMiB}));
+    auto range = std::make_unique<HostRange>(m_host.address(), m_host.size(), cards().all().size());
+    Mover mover(cards());
+    Tally tally;
+    const auto copy_registered = [&] {
+        return mover.post({memory, m_host.address(), kMiB, range.get(), Tally::count, &tally}) ==
+                   Mover::Posted::started &&
+               until([&] {
+                   mover.progress();
+                   return mover.outstanding() == 0;
+               });
+    };
+    ASSERT_TRUE(copy_registered());
+    const std::uint64_t calls = Counters(card()).calls();
+    in_child([&] { range.reset(); });
+    EXPECT_EQ(Counters(card()).calls(), calls);
+    EXPECT_TRUE(copy_registered());
+    EXPECT_EQ(tally.failed, 0u);
+    EXPECT_EQ(Counters(card())["hard_resets"], 0u);
+}
+
+TEST_F(Fork, in_the_middle_of_copies_lets_the_child_end) {
+    set("SOFTGAUDI_PACE", "down:0.1"); // 16 MiB take 0.17 s
+    const HostMemory host(16 * kMiB);
+    const std::uint64_t memory = value(card().arena().allocate({.length = host.size()}));
+    HostRange range(host.address(), host.size(), cards().all().size());
+    auto mover = std::make_unique<Mover>(cards());
+    Tally tally;
+    ASSERT_EQ(mover->post({memory, host.address(), host.size(), &range, Tally::count, &tally}), Mover::Posted::started);
+    in_child([&] {
+        mover->progress();
+        EXPECT_EQ(tally.ended, 0u);
+        mover.reset();
+    });
+    EXPECT_TRUE(until([&] {
+        mover->progress();
+        return tally.ended == 1;
+    }));
+    EXPECT_EQ(tally.failed, 0u);
+}
+
 TEST_F(Fork, leaves_the_other_cards_to_the_child) {
     value(card(0).open()); // and no thread is started: that is as much as a thread sanitizer can live with
     in_child([&] {
+        EXPECT_EQ(value(cards().usual()), &card(1));
         const std::uint64_t own = value(card(1).arena().allocate({.length = kMiB}));
         EXPECT_EQ(copy(own, m_host.address(), kMiB), 0);
         EXPECT_EQ(copy(m_host.address(), own, kMiB), 0);

@@ -122,6 +122,21 @@ TEST_F(NothingArrives, so_the_card_is_not_lent) {
     EXPECT_THAT(reported.errors()[0].text, HasSubstr("copies do not arrive"));
 }
 
+class DeadEngine : public BookkeepingTest {
+protected:
+    DeadEngine() : BookkeepingTest(at_submission(1, "reset")) {}
+};
+
+TEST_F(DeadEngine, is_no_company) {
+    const HostMemory host(kMiB);
+    const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
+    ASSERT_NE(Mover(cards()).copy_now(ours, host.address(), 100), 0);
+    const thunk::Reported reported;
+    EXPECT_LT(open(), 0);
+    ASSERT_EQ(reported.errors().size(), 1u);
+    EXPECT_THAT(reported.errors()[0].text, HasSubstr("reset"));
+}
+
 class NoMemoryToTryWith : public BookkeepingTest {
 protected:
     NoMemoryToTryWith() : BookkeepingTest("device_memory_alloc#1=ENOMEM") {}
