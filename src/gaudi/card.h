@@ -97,7 +97,9 @@ public:
     Arena &arena() { return m_arena; }
     /// The engine that copies, started at the first call.
     Result<Copier *> copier();
-    Copier *copier_if_started() const { return inherited() ? nullptr : m_started.load(std::memory_order_acquire); }
+    Copier *copier_if_started() const { return m_started.load(std::memory_order_acquire); }
+    /// In a forked child, at once: asking at each copy would cost each copy.
+    void forked() { m_started.store(nullptr, std::memory_order_release); }
 
 private:
     void opened(const thunk::Device &device); // the mutex is held

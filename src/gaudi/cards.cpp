@@ -5,6 +5,7 @@
 #include "mapping_table.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,6 +74,11 @@ Result<Cards *> Cards::get() {
         return tl::unexpected(*failure);
     }
     only = cards.release();
+    static Cards *const known = only;
+    pthread_atfork(nullptr, nullptr, [] {
+        for (const auto &card : known->m_cards)
+            card->forked();
+    });
     return only;
 }
 

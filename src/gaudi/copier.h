@@ -6,6 +6,7 @@
 // that the queue writes to host memory after its copies, so that polling makes no system call.
 #pragma once
 
+#include "forks.h"
 #include "thunk/owners.h"
 #include "transfer.h"
 
@@ -178,6 +179,7 @@ private:
     void *m_ring = nullptr; // words, then command buffers
     thunk::Mapping m_ring_map;
     std::unique_ptr<FrameworkStream> m_framework;
+    const unsigned m_forks = forks(); // a forked child has neither the ring nor who holds the mutex
     bool m_words_hold = false, m_proven = false;
     std::uint32_t m_flags = 0; // of submissions
     std::uint64_t m_worth_mapping = kLeastMapped;

@@ -168,13 +168,13 @@ std::string Copier::failure() const {
 }
 
 void Copier::settle() {
-    if (m_card.inherited())
-        return; // who has it may not be here
+    if (m_forks != forks())
+        return;
     const std::lock_guard guard(m_mutex);
 }
 
 void Copier::progress() {
-    if (!busy() || m_card.inherited()) // a forked child does not have the words
+    if (!busy() || m_forks != forks())
         return;
     const std::unique_lock guard(m_mutex, std::try_to_lock);
     if (!guard)
