@@ -141,8 +141,7 @@ Result<int> Card::lend() {
             return tl::unexpected(engine.error());
         if (const Copier &copies = **engine; !copies.proven() || copies.failed())
             return tl::unexpected(thunk::make_error(
-                EBUSY, "hlthunk_open", m_bus_id,
-                copies.failed() ? copies.failure() : fmt::format("copies on card {} could not be tried", m_index)));
+                EBUSY, "hlthunk_open", m_bus_id, copies.failed() ? copies.failure() : "its copies could not be tried"));
     }
     thunk::Fd theirs;
     {

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <set>
@@ -81,7 +83,9 @@ Card *Bookkeeping::card_now(int fd) {
 int Bookkeeping::lend(Card &card) {
     const auto lent = card.lend();
     if (!lent) {
-        thunk::report(lent.error());
+        thunk::report({lent.error().code, "hlthunk_open",
+                       fmt::format("card {} is UCX's and cannot be shared with the program that opens it: {}",
+                                   card.index(), lent.error().text)});
         return -1;
     }
     if (*lent >= 0)

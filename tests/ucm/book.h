@@ -56,17 +56,22 @@ private:
     std::atomic<unsigned> m_mapped{0}, m_unmapped{0}, m_left{0};
 };
 
-/// The software server reads this when it is first used.
-struct Faults {
-    explicit Faults(const std::string &rules) {
-        if (!rules.empty())
-            set("SOFTGAUDI_FAULTS", rules);
+/// The software server reads these when it is first used.
+struct ServerSettings {
+    ServerSettings(const std::string &faults, const std::string &pace) {
+        if (!faults.empty())
+            set("SOFTGAUDI_FAULTS", faults);
+        if (!pace.empty())
+            set("SOFTGAUDI_PACE", pace);
     }
 };
 
-class BookkeepingTest : public GaudiTest, Faults {
+class BookkeepingTest : public GaudiTest, ServerSettings {
 protected:
-    explicit BookkeepingTest(const std::string &faults = {}) : Faults(faults) { cards().add_listener(m_listener); }
+    explicit BookkeepingTest(const std::string &faults = {}, const std::string &pace = {})
+        : ServerSettings(faults, pace) {
+        cards().add_listener(m_listener);
+    }
     ~BookkeepingTest() override { cards().remove_listener(m_listener); }
 
     /// As the program's calls, through the hooks.

@@ -82,6 +82,35 @@ TEST_F(BookkeepingTest, who_opens_a_card_that_we_have_shares_ours) {
     EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size());
 }
 
+class SlowCard : public BookkeepingTest {
+protected:
+    SlowCard() : BookkeepingTest({}, "down:0.1") {} // 16 MiB take 0.17 s
+
+    static inline bool s_busy_at_unmap = true;
+};
+
+TEST_F(SlowCard, that_is_lent_and_closed_ends_its_copies_before_its_memory) {
+    RealCalls calls = real();
+    calls.memory_unmap = [](int fd, std::uint64_t address) {
+        s_busy_at_unmap = card().copier_if_started()->busy();
+        return Other::call().memory_unmap(fd, address);
+    };
+    Bookkeeping book(cards(), calls);
+    value(card().open());
+    const int fd = book.open(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str());
+    const HostMemory host(16 * kMiB);
+    const std::uint64_t theirs = book.map(fd, book.alloc(fd, host.size(), 0, false, false), 0);
+    HostRange range(host.address(), host.size(), cards().all().size());
+    Mover mover(cards());
+    Tally tally;
+    ASSERT_EQ(mover.post({theirs, host.address(), host.size(), &range, Tally::count, &tally}), Mover::Posted::started);
+    EXPECT_EQ(book.close(fd), 0);
+    EXPECT_FALSE(s_busy_at_unmap);
+    mover.progress();
+    EXPECT_EQ(tally.ended, 1u);
+    EXPECT_EQ(tally.failed, 0u);
+}
+
 TEST_F(BookkeepingTest, what_is_left_on_a_lent_card_that_was_closed_unseen_ends_when_it_is_lent_again) {
     value(card().arena().allocate({.length = kMiB}));
     const int unseen = open();
@@ -119,6 +148,7 @@ TEST_F(NothingArrives, so_the_card_is_not_lent) {
     const thunk::Reported reported;
     EXPECT_EQ(open(), -EBUSY) << "as without us";
     ASSERT_EQ(reported.errors().size(), 1u);
+    EXPECT_THAT(reported.errors()[0].text, HasSubstr("cannot be shared with the program that opens it"));
     EXPECT_THAT(reported.errors()[0].text, HasSubstr("copies do not arrive"));
 }
 
