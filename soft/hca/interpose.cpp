@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX takes a device only if its character device is there and may be used. Ours are in no /dev, so the two questions
-// are answered here, for our devices and for nothing else.
+// are answered here, for our devices and for the directory that holds their nodes, and for nothing else.
 #include "api.h"
 
 #include <fcntl.h>
@@ -13,10 +13,15 @@ using namespace softhca;
 
 namespace {
 
+constexpr std::string_view kDirectory = "/dev/infiniband";
 constexpr std::string_view kPrefix = "/dev/infiniband/uverbs_softhca";
 
 bool ours(const char *path) {
     const std::string_view name = path ? path : "";
+    if (name == kDirectory) {
+        const Hca *hca = Hca::get();
+        return hca && hca->config().devices != 0;
+    }
     if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + 1)
         return false;
     const Hca *hca = Hca::get();
@@ -24,9 +29,9 @@ bool ours(const char *path) {
     return hca && index < hca->config().devices;
 }
 
-int answer(struct stat *out) {
+int answer(const char *path, struct stat *out) {
     *out = {};
-    out->st_mode = S_IFCHR | 0666;
+    out->st_mode = path == kDirectory ? S_IFDIR | 0755 : S_IFCHR | 0666;
     out->st_nlink = 1;
     return 0;
 }
@@ -34,18 +39,18 @@ int answer(struct stat *out) {
 } // namespace
 
 SOFTHCA_API int stat(const char *path, struct stat *out) noexcept {
-    return ours(path) ? answer(out) : fstatat(AT_FDCWD, path, out, 0);
+    return ours(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
 }
 
 // What programs call that were built with a glibc before 2.33.
 SOFTHCA_API int __xstat(int, const char *path, struct stat *out) noexcept {
-    return ours(path) ? answer(out) : fstatat(AT_FDCWD, path, out, 0);
+    return ours(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
 }
 
 SOFTHCA_API int access(const char *path, int mode) noexcept {
     if (!ours(path))
         return faccessat(AT_FDCWD, path, mode, 0);
-    if ((mode & X_OK) == 0)
+    if ((mode & X_OK) == 0 || path == kDirectory)
         return 0;
     errno = EACCES;
     return -1;

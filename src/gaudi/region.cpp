@@ -4,6 +4,7 @@
 #include "card.h"
 #include "cards.h"
 #include "host_range.h"
+#include "importers.h"
 
 #include <cerrno>
 
@@ -49,13 +50,18 @@ Result<thunk::Fd> Region::dmabuf() {
     const std::lock_guard guard(m_export_mutex);
     if (origin() != Origin::ours) {
         auto exported = new_export();
-        m_was_exported.store(true, std::memory_order_release);
+        note_handed_out();
         return exported;
     }
     if (auto made = make_export(); !made)
         return tl::unexpected(made.error());
-    m_was_exported.store(true, std::memory_order_release);
+    note_handed_out();
     return m_export.duplicate();
+}
+
+void Region::note_handed_out() {
+    if (!was_exported() && importer_may_exist())
+        m_was_exported.store(true, std::memory_order_release);
 }
 
 std::optional<Result<void>> Region::probe_export() {

@@ -75,7 +75,8 @@ public:
     HostRange *hold_window();
     /// Another card's engine is about to write to it.
     void written_by_others() { m_was_exported.store(true, std::memory_order_release); }
-    /// Whether somebody may have written to it through an export: its reader must flush first.
+    /// Whether a device may write to it through an export, now and from now on, because nobody can see who still holds a
+    /// descriptor: each reader must flush first.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
 
 private:
@@ -86,6 +87,8 @@ private:
 
     Result<thunk::Fd> new_export();
     Result<void> make_export(); // the mutex is held
+    /// Looked at each time, so that a device that came later is not missed: its user asks for a descriptor of its own.
+    void note_handed_out();
     void begin(Card &card, std::uint64_t base, std::uint64_t size, Origin origin = Origin::ours);
     void end();
 

@@ -103,6 +103,26 @@ TEST_F(Export, the_same_where_writes_must_be_flushed) {
     write_to_random_ranges();
 }
 
+TEST_F(Export, each_read_after_a_remote_write_flushes_and_sees_it) {
+    set("SOFTGAUDI_QUIRKS", "posted");
+    run_pair([](Side &side, bool first) {
+        if (!first)
+            return obey(side);
+        Cards cards;
+        const Buffer buffer(cards.domain(), 8192);
+        const Mapped mapped(side, buffer.data(), buffer.size());
+        const auto flushes = [] { return uct_side::calls("cs_flush_pci_hbw_writes"); };
+        for (unsigned round = 0; round < 4; ++round) {
+            const Bytes bytes = uct_side::pattern(8192, round);
+            have_written(side, {mapped.key(), buffer.address(), {bytes.begin(), bytes.end()}});
+            const std::uint64_t before = flushes();
+            EXPECT_EQ(cards.read(buffer, bytes.size()), bytes) << round;
+            EXPECT_EQ(flushes(), before + 1) << round;
+        }
+        dismiss(side);
+    });
+}
+
 TEST_F(Export, the_same_where_both_hold) {
     set("SOFTGAUDI_QUIRKS", "mainline,posted");
     write_to_random_ranges();

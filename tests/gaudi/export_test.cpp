@@ -63,19 +63,6 @@ TEST_F(Export, the_number_of_the_export_is_stable) {
     EXPECT_EQ(exports(), 1u);
 }
 
-TEST_F(Export, a_block_counts_as_exported_once_somebody_can_write_to_it) {
-    Region &asked = region();
-    EXPECT_TRUE(asked.exportable());
-    EXPECT_FALSE(asked.was_exported()) << "asking the driver gives nothing to anybody";
-    value(asked.dmabuf());
-    EXPECT_TRUE(asked.was_exported());
-    Region &numbered = region(kPage);
-    ASSERT_NE(&numbered, &asked);
-    EXPECT_FALSE(numbered.was_exported());
-    EXPECT_GE(numbered.export_descriptor(), 0);
-    EXPECT_FALSE(numbered.was_exported()) << "a number is no descriptor, and keys are packed for every message";
-}
-
 TEST_F(Export, a_want_of_descriptors_is_not_for_ever) {
     set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd#1=EMFILE");
     Region &block = region();

@@ -2,12 +2,17 @@
 // What a NIC wrote into exported memory may be on its way when a copy reads it: the card is made to see it first.
 #include "engine.h"
 
+#include "gaudi/importers.h"
 #include "gaudi/mover.h"
+
+#include <fcntl.h>
 
 using namespace gaudi;
 using namespace gaudi::test;
 
 namespace {
+
+bool machine_has_nic = true;
 
 class PostedWrites : public GaudiTest {
 protected:
@@ -67,6 +72,19 @@ TEST_F(PostedWrites, copies_on_the_card_and_to_another_card_see_them_too) {
     EXPECT_EQ(flushes(1), 0u) << "nothing of the other card was exported";
 }
 
+TEST_F(PostedWrites, block_counts_as_exported_once_a_descriptor_was_handed_out) {
+    const auto block = []() -> Region & { return *cards().find(value(card().arena().allocate({.length = kPage}))); };
+    Region &queried = block();
+    EXPECT_TRUE(queried.exportable());
+    EXPECT_FALSE(queried.was_exported()) << "to probe the driver hands nothing out";
+    value(queried.dmabuf());
+    EXPECT_TRUE(queried.was_exported());
+    Region &numbered = block();
+    ASSERT_NE(&numbered, &queried);
+    EXPECT_GE(numbered.export_descriptor(), 0);
+    EXPECT_FALSE(numbered.was_exported()) << "a number is no descriptor, and keys are packed for every message";
+}
+
 TEST_F(PostedWrites, memory_that_nobody_else_can_write_costs_no_flush) {
     Mover mover(cards());
     const HostMemory host(kMiB);
@@ -81,6 +99,23 @@ TEST_F(PostedWrites, memory_that_nobody_else_can_write_costs_no_flush) {
     EXPECT_EQ(flushes(), 1u);
 }
 
+TEST_F(PostedWrites, exported_memory_costs_no_flush_where_no_device_can_import_it) {
+    machine_has_nic = false;
+    ASSERT_FALSE(importer_may_exist());
+    Mover mover(cards());
+    const HostMemory host(kMiB);
+    const std::uint64_t memory = device();
+    value(cards().find(memory)->dmabuf());
+    for (int i = 0; i < 10; ++i)
+        ASSERT_EQ(mover.copy_now(host.address(), memory, 8 * kKiB), 0);
+    EXPECT_EQ(flushes(), 0u);
+    machine_has_nic = true; // it was plugged in, and its user takes a descriptor
+    value(cards().find(memory)->dmabuf());
+    for (int i = 0; i < 10; ++i)
+        ASSERT_EQ(mover.copy_now(host.address(), memory, 8 * kKiB), 0);
+    EXPECT_EQ(flushes(), 10u);
+}
+
 TEST_F(PostedWrites, a_flush_that_fails_fails_the_copy) {
     set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes=EIO");
     Mover mover(cards());
@@ -92,3 +127,15 @@ TEST_F(PostedWrites, a_flush_that_fails_fails_the_copy) {
 }
 
 } // namespace
+
+// The drivers of a machine with a NIC or without, whatever this one has.
+extern "C" int access(const char *path, int mode) noexcept {
+    const std::string_view name = path;
+    if (name == "/sys/class/infiniband" && machine_has_nic)
+        return 0;
+    if (name.starts_with("/dev/infiniband") || name.starts_with("/sys/")) {
+        errno = ENOENT;
+        return -1;
+    }
+    return faccessat(AT_FDCWD, path, mode, 0);
+}

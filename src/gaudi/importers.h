@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace gaudi {
+
+/// Whether a device of this machine may import a dma-buf and write to a card's memory through it: an RDMA device or a
+/// GPU. False only where the kernel has no driver loaded that could. Costs a few system calls.
+bool importer_may_exist();
+
+} // namespace gaudi
