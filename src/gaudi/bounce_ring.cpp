@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bounce_ring.h"
 
+#include "pinned.h"
+
 #include <sys/mman.h>
 
 namespace gaudi {
 
 BounceRing::~BounceRing() {
-    m_range.reset();
-    if (m_memory && m_forks == forks()) // a forked child does not have it
+    if (m_abandoned != 0)
+        Pinned::get().keep(std::move(m_range));
+    else
+        m_range.reset();
+    if (m_memory && m_abandoned == 0 && m_forks == forks()) // a forked child does not have it
         munmap(m_memory, kBytes);
+}
+
+void BounceRing::leave_memory() {
+    for (std::uint64_t i = m_oldest; i != m_newest; ++i)
+        if (const Stretch &stretch = m_stretches[i % kStretches]; stretch.taken && !stretch.abandoned)
+            return;
+    Pinned::get().keep(std::move(m_range));
+    m_memory = nullptr;
+    m_head = m_tail = m_newest = m_oldest = 0;
+    m_abandoned = 0;
 }
 
 bool BounceRing::set_up(std::size_t cards) {
@@ -18,9 +33,10 @@ bool BounceRing::set_up(std::size_t cards) {
     if (memory == MAP_FAILED)
         return false;
     madvise(memory, kBytes, MADV_DONTFORK);
+    m_cards = cards;
     m_memory = memory;
     m_range = std::make_unique<HostRange>(reinterpret_cast<std::uint64_t>(memory), kBytes, cards);
-    m_stretches.resize(kStretches);
+    m_stretches.assign(kStretches, {});
     return true;
 }
 

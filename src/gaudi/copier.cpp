@@ -10,11 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace gaudi {
 namespace {
 
-constexpr std::uint64_t kRefusalNs = 5'000'000'000; // that a driver may be short of something before the card is lost
+constexpr std::uint64_t kRefusalNs = 5'000'000'000; // that a driver may be short of something before copies fail
 
 // From here on a copy takes longer than its submission, and those after it should not have to wait.
 constexpr std::uint64_t kBulk = 128 << 10;
@@ -68,6 +69,10 @@ void Copier::set_up_lanes() {
 }
 
 Copier::~Copier() {
+    if (abandoned() != 0) { // the card may still read the ring, and write to it
+        m_ring_map.detach();
+        return;
+    }
     if (auto unmapped = m_ring_map.release(); unmapped && m_ring)
         munmap(m_ring, kWordBytes + kBatches * kBufferBytes);
 }
@@ -213,9 +218,40 @@ bool Copier::will_pass(int code) {
     if (code != EAGAIN && code != EINTR && code != ENOMEM)
         return false;
     const std::uint64_t now = now_ns();
-    if (m_refused_ns == 0)
+    if (m_refused_ns == 0 || now - m_last_refusal_ns > kRefusalNs) // an earlier shortage says nothing about this one
         m_refused_ns = now;
+    m_last_refusal_ns = now;
     return now - m_refused_ns < kRefusalNs;
+}
+
+bool Copier::operational() const {
+    const auto status = m_device.status();
+    return status && *status == thunk::Status::Operational;
+}
+
+/// The driver refused one submission. The copies in it fail, a copy with parts in other batches when those have ended; the
+/// engine goes on if the card does. Returns whether it goes on.
+bool Copier::refuse_batch(Lane &lane, Stream &stream, const Error &error) {
+    if (m_framework || !operational()) {
+        refuse(error);
+        return false;
+    }
+    {
+        const std::lock_guard guard(m_failure_mutex);
+        m_problem.set(error.text);
+    }
+    Batch &batch = *std::exchange(stream.open, nullptr);
+    for (unsigned i = 0; i < batch.parts; ++i) {
+        Transfer &transfer = *batch.transfers[i];
+        if (transfer.emitted == transfer.length)
+            continue;
+        transfer.emitted = transfer.length; // only the first in line can be here with a part: the rest is not sent
+        lane.first = transfer.next;
+        if (!lane.first)
+            lane.last = nullptr;
+    }
+    complete(batch, EIO);
+    return true;
 }
 
 Result<std::uint64_t> Copier::send_by_driver(Stream &stream, Batch &batch) {
@@ -234,7 +270,7 @@ Result<std::uint64_t> Copier::send_by_driver(Stream &stream, Batch &batch) {
     return m_device.submit(std::span(&chunk, 1), m_flags);
 }
 
-/// False when the driver's window has no room: the batch stays open.
+/// False when nothing more can be sent now: the driver's window has no room and the batch stays open, or the card is lost.
 bool Copier::send(Lane &lane, Stream &stream) {
     // A submission beyond the window would not fail but spin inside the library. Others may submit on this card too.
     const std::uint64_t oldest = oldest_sequence();
@@ -248,19 +284,14 @@ bool Copier::send(Lane &lane, Stream &stream) {
     }
     if (batch.flush && m_device.library().has_flush()) {
         // Where a framework copies because the card takes no submissions, it takes none of these either.
-        if (auto flushed = m_device.flush_pci_writes(); !flushed && !m_framework) {
-            if (!will_pass(flushed.error().code))
-                refuse(flushed.error());
-            return false;
-        }
+        if (auto flushed = m_device.flush_pci_writes(); !flushed && !m_framework)
+            return !will_pass(flushed.error().code) && refuse_batch(lane, stream, flushed.error());
     }
     const auto sequence = m_framework ? send_by_framework(lane, batch) : send_by_driver(stream, batch);
-    if (!sequence) {
-        if (!will_pass(sequence.error().code))
-            refuse(sequence.error());
-        return false;
-    }
+    if (!sequence)
+        return !will_pass(sequence.error().code) && refuse_batch(lane, stream, sequence.error());
     m_refused_ns = 0;
+    m_problem.succeeded();
     ++stream.next_value;
     batch.sequence = *sequence;
     batch.sent_ns = now_ns();

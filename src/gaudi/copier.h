@@ -7,6 +7,7 @@
 #pragma once
 
 #include "forks.h"
+#include "problem.h"
 #include "thunk/owners.h"
 #include "transfer.h"
 
@@ -68,6 +69,8 @@ public:
     /// Why the card takes no more copies; empty while it does.
     std::string failure() const;
     bool failed() const { return m_failed.load(std::memory_order_acquire); }
+    /// Why copies failed last, be it that the card takes no more or that the driver refused one submission.
+    Problem problem() const;
     bool busy() const { return m_posted.load(std::memory_order_acquire) != 0; }
 
     /// From now on a thread waits for the card where nobody polls: for channels that are armed.
@@ -85,6 +88,8 @@ public:
     // ---- counted, for tests and reports
     std::uint64_t submissions() const { return m_submissions.load(std::memory_order_relaxed); }
     bool uses_words() const { return m_words_hold; }
+    /// Submissions that were given up although the card may still run them. What they touch is never unmapped.
+    unsigned abandoned() const { return m_abandoned.load(std::memory_order_relaxed); }
 
 private:
     static constexpr unsigned kBatches = 64;
@@ -151,12 +156,16 @@ private:
     Result<std::uint64_t> send_by_driver(Stream &stream, Batch &batch);
     Result<std::uint64_t> send_by_framework(const Lane &lane, const Batch &batch);
     bool will_pass(int code);
+    bool operational() const;
+    bool refuse_batch(Lane &lane, Stream &stream, const Error &error);
     void collect(Lane &lane);
     void collect(Lane &lane, Stream &stream);
     bool ended(Stream &stream, const Batch &batch);
+    void wait_failed(const Error &error);
     Batch &take_oldest(Lane &lane, Stream &stream);
     void complete(Batch &batch, int error);
     void refuse(const Error &error);
+    void end_sent(bool abandoned);
     void lose(const Error &error);
     void end_waiting();
     std::uint64_t oldest_sequence() const;
@@ -175,6 +184,7 @@ private:
     std::atomic<bool> m_failed{false};
     mutable std::mutex m_failure_mutex;
     std::string m_failure;
+    LastProblem m_problem;
 
     void *m_ring = nullptr; // words, then command buffers
     thunk::Mapping m_ring_map;
@@ -188,7 +198,11 @@ private:
     std::array<Lane, 2 * kDirections> m_lanes; // for each direction small copies, then large ones
     std::size_t m_first_lane = 0;
     std::uint64_t m_last_sequence = 0;
-    std::uint64_t m_refused_ns = 0; // since when no submission has been taken
+    std::uint64_t m_refused_ns = 0;      // since when no submission has been taken
+    std::uint64_t m_last_refusal_ns = 0; // and when the last one was refused
+    std::uint64_t m_unanswered_ns = 0;   // since when the driver has not said what has ended
+    std::uint64_t m_drained_by_ns = 0;   // when submissions that it will not tell of are given up; 0: it tells
+    std::atomic<unsigned> m_abandoned{0};
     std::atomic<std::uint64_t> m_posted{0};
     std::atomic<std::uint64_t> m_submissions{0};
 

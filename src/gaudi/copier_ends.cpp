@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kSilenceNs = 1'000'000'000; // a word that does not come: ask the driver once in a while
 constexpr unsigned kLooksPerClock = 256;            // the time is asked at every so many looks only
 constexpr std::uint64_t kBusyNs = 200'000'000;      // that a call of ours may take
+// That the driver may be unable to say what has ended, and then that submissions may take to end by themselves.
+constexpr std::uint64_t kUnansweredNs = 5'000'000'000, kDrainNs = 5'000'000'000;
 
 } // namespace
 
@@ -25,12 +27,21 @@ std::atomic<std::uint32_t> &Copier::word(const Stream &stream) {
 }
 
 bool Copier::ended(Stream &stream, const Batch &batch) {
+    const auto shown = [&] {
+        return static_cast<std::int32_t>(word(stream).load(std::memory_order_acquire) - batch.value) >= 0;
+    };
     if (m_words_hold) {
-        const std::uint32_t shown = word(stream).load(std::memory_order_acquire);
-        if (static_cast<std::int32_t>(shown - batch.value) >= 0)
+        if (shown())
             return true;
         if (!failed() && (++stream.looks % kLooksPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
             return false;
+    }
+    if (m_drained_by_ns != 0) { // the driver does not answer: a completion flag is the only sign of an end
+        if (shown())
+            return true;
+        if (now_ns() > m_drained_by_ns)
+            end_sent(true);
+        return false;
     }
     if (m_framework) {
         const auto over = m_framework->ended(batch.sequence);
@@ -39,10 +50,28 @@ bool Copier::ended(Stream &stream, const Batch &batch) {
         return over && *over;
     }
     const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
-    if (waited)
-        return *waited == thunk::Wait::Done;
-    lose(waited.error());
-    return false;
+    if (!waited) {
+        wait_failed(waited.error());
+        return false;
+    }
+    if (*waited == thunk::Wait::Busy)
+        m_unanswered_ns = 0;
+    return *waited == thunk::Wait::Done;
+}
+
+/// The driver did not say whether a submission has ended. On a card that is gone all have. On one that is well they may
+/// still run: the driver is asked again while the reason may pass, and then the engine takes no more and waits (bounded)
+/// for what it has sent, because to unmap memory that a submission is at resets the card.
+void Copier::wait_failed(const Error &error) {
+    if (!operational())
+        return lose(error);
+    const std::uint64_t now = now_ns();
+    if (m_unanswered_ns == 0)
+        m_unanswered_ns = now;
+    if (thunk::may_pass(error.code) && now - m_unanswered_ns < kUnansweredNs)
+        return;
+    refuse(error);
+    m_drained_by_ns = now + kDrainNs;
 }
 
 void Copier::collect(Lane &lane) {
@@ -51,8 +80,10 @@ void Copier::collect(Lane &lane) {
 }
 
 void Copier::collect(Lane &lane, Stream &stream) {
-    while (stream.oldest && ended(stream, *stream.oldest)) // which may lose them all
-        complete(take_oldest(lane, stream), 0);
+    while (stream.oldest && ended(stream, *stream.oldest)) { // which may lose them all
+        m_unanswered_ns = 0;
+        complete(take_oldest(lane, stream), m_drained_by_ns != 0 ? EIO : 0);
+    }
 }
 
 Copier::Batch &Copier::take_oldest(Lane &lane, Stream &stream) {
@@ -96,20 +127,33 @@ void Copier::complete(Batch &batch, int error) {
 /// The card takes no more: what it has not got yet fails, and so does everything that comes. What it has got may still be
 /// running, and ends as it does.
 void Copier::refuse(const Error &error) {
-    if (!m_failed.exchange(true, std::memory_order_acq_rel)) {
+    if (!failed()) {
+        const std::string reset = m_card.reset_since_shared(m_device) ? "; the card was reset" : "";
         const std::lock_guard guard(m_failure_mutex);
-        m_failure = error.text + (m_card.reset_since_shared(m_device) ? "; the card was reset" : "");
+        m_failure = error.text + reset;
+        m_problem.set(m_failure);
+        m_failed.store(true, std::memory_order_release);
     }
     end_waiting();
+}
+
+/// Ends all that was sent with an error. Where it is `abandoned` the card may still be at it.
+void Copier::end_sent(bool abandoned) {
+    for (Lane &lane : m_lanes)
+        for (unsigned i = 0; i < lane.count; ++i)
+            while (lane.streams[i].oldest) {
+                Batch &batch = take_oldest(lane, lane.streams[i]);
+                for (unsigned part = 0; abandoned && part < batch.parts; ++part)
+                    batch.transfers[part]->abandoned = true;
+                m_abandoned.fetch_add(abandoned ? 1 : 0, std::memory_order_relaxed);
+                complete(batch, EIO);
+            }
 }
 
 /// The card is gone, and everything on its way with it.
 void Copier::lose(const Error &error) {
     refuse(error);
-    for (Lane &lane : m_lanes)
-        for (unsigned i = 0; i < lane.count; ++i)
-            while (lane.streams[i].oldest)
-                complete(take_oldest(lane, lane.streams[i]), EIO);
+    end_sent(false);
 }
 
 void Copier::retire(const Error &why) {
@@ -131,13 +175,15 @@ void Copier::retire(const Error &why) {
     }
     drain(kLimitMs);
     const std::lock_guard guard(m_mutex);
-    lose(why);
+    end_sent(true); // what has not ended by now may still run
 }
 
 void Copier::unmap_ring() {
     if (m_framework)
         return; // which has none
     const std::lock_guard guard(m_mutex);
+    if (abandoned() != 0)
+        m_ring_map.detach();
     thunk::release_or_report([this] { return m_ring_map.release(); });
 }
 
@@ -165,6 +211,11 @@ void Copier::end_waiting() {
 std::string Copier::failure() const {
     const std::lock_guard guard(m_failure_mutex);
     return m_failure;
+}
+
+Problem Copier::problem() const {
+    const std::lock_guard guard(m_failure_mutex);
+    return m_problem.get();
 }
 
 void Copier::settle() {

@@ -4,12 +4,15 @@
 #include "copier.h"
 
 #include "card.h"
+#include "pinned.h"
 #include "settings.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace gaudi {
@@ -66,9 +69,15 @@ bool Copier::try_copy(Channel &channel, Direction direction, std::uint64_t sourc
     return error == 0;
 }
 
+/// What the trial copies between. A submission that does not end keeps all of it.
 struct Copier::Trial {
-    std::vector<std::uint32_t> out, back;
-    std::uint64_t out_at, back_at, scratch; // in the card's addresses
+    Trial(Card &card, std::uint64_t length, std::uint32_t first_seed) : memory(card, length), seed(first_seed) {}
+
+    std::uint64_t scratch() const { return memory.address(); }
+
+    const Scratch memory;
+    std::vector<std::uint32_t> out = std::vector<std::uint32_t>(kBytes / 4), back = out;
+    thunk::Mapping out_map, back_map;
     std::uint32_t seed;
 };
 
@@ -76,15 +85,15 @@ struct Copier::Trial {
 bool Copier::try_all(Channel &channel, Trial &trial) {
     const auto comes_back = [&](std::uint64_t from, std::size_t bytes) {
         std::fill(trial.back.begin(), trial.back.end(), 0);
-        return try_copy(channel, Direction::up, from, trial.back_at, bytes) &&
+        return try_copy(channel, Direction::up, from, trial.back_map.get(), bytes) &&
                std::equal(trial.out.begin(), trial.out.begin() + static_cast<std::ptrdiff_t>(bytes / 4),
                           trial.back.begin());
     };
     for (unsigned round = 0; round < 2 * kRounds; ++round) {
         const std::size_t bytes = round % 2 == 0 ? kFew : kBytes; // what is copied last, the engines need
         fill(trial.out, trial.seed += 0x9E3779B9u);
-        if (!try_copy(channel, Direction::down, trial.out_at, trial.scratch, bytes) ||
-            !comes_back(trial.scratch, bytes))
+        if (!try_copy(channel, Direction::down, trial.out_map.get(), trial.scratch(), bytes) ||
+            !comes_back(trial.scratch(), bytes))
             return false;
     }
     // Each engine within the card takes the next large copy in turn; each writes to a place of its own. The small copies
@@ -92,8 +101,8 @@ bool Copier::try_all(Channel &channel, Trial &trial) {
     const unsigned engines = lane_of(Direction::on_card, kBytes).count;
     for (unsigned i = 0; i <= engines; ++i) {
         const std::size_t bytes = i < engines ? kBytes / 2 : kFew;
-        const std::uint64_t place = trial.scratch + (1 + i) * kBytes;
-        if (!try_copy(channel, Direction::on_card, trial.scratch, place, bytes) || !comes_back(place, bytes))
+        const std::uint64_t place = trial.scratch() + (1 + i) * kBytes;
+        if (!try_copy(channel, Direction::on_card, trial.scratch(), place, bytes) || !comes_back(place, bytes))
             return false;
     }
     return true;
@@ -110,38 +119,45 @@ Result<void> Copier::try_out(bool words) {
     };
     // What is ours may be used untried; then the driver is asked for ends.
     const auto untried = [&](const char *why) { return theirs ? unable(why) : Result<void>(); };
-    const Scratch scratch(m_card, (2 + lane_of(Direction::on_card, kBytes).count) * kBytes);
-    if (!scratch)
+    const auto trial = std::make_shared<Trial>(m_card, (2 + lane_of(Direction::on_card, kBytes).count) * kBytes,
+                                               static_cast<std::uint32_t>(now_ns()));
+    if (!trial->memory)
         return untried("cannot be tried: they left no memory on it");
-    Trial trial{std::vector<std::uint32_t>(kBytes / 4), std::vector<std::uint32_t>(kBytes / 4), 0, 0, scratch.address(),
-                static_cast<std::uint32_t>(now_ns())};
     const std::uint64_t begin = now_ns();
-    auto out_map = thunk::map_host(m_device, trial.out.data(), kBytes);
+    auto out_map = thunk::map_host(m_device, trial->out.data(), kBytes);
     const std::uint64_t mapped = now_ns();
-    std::copy(trial.out.begin(), trial.out.end(), trial.back.begin());
+    std::copy(trial->out.begin(), trial->out.end(), trial->back.begin());
     const std::uint64_t copied = now_ns();
     m_worth_mapping =
         std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
-    auto back_map = thunk::map_host(m_device, trial.back.data(), kBytes);
+    auto back_map = thunk::map_host(m_device, trial->back.data(), kBytes);
     if (!out_map || !back_map)
         return untried("cannot be tried: host memory cannot be mapped");
-    trial.out_at = out_map->get();
-    trial.back_at = back_map->get();
+    trial->out_map = std::move(*out_map);
+    trial->back_map = std::move(*back_map);
 
     Channel channel;
+    const auto arrives = [&] {
+        // One refused submission says nothing about what arrives: the trial is made again.
+        return try_all(channel, *trial) || (problem().number != 0 && !failed() && try_all(channel, *trial));
+    };
     m_flags = theirs ? std::uint32_t{HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT} : 0u; // it is their card that would be reset
     m_words_hold = words;
-    m_proven = try_all(channel, trial);
+    m_proven = arrives();
     m_words_hold = words && m_proven;
     if (words && !m_proven && !failed())
-        m_proven = try_all(channel, trial); // by the driver's word alone
+        m_proven = arrives(); // by the driver's word alone
     m_flags = 0;
     if (m_proven)
         return {};
+    if (abandoned() != 0)
+        Pinned::get().keep(trial);
     if (theirs)
-        return unable(failed() ? "fail: " + failure() : "do not arrive");
-    return tl::unexpected(
-        thunk::make_error(EIO, "self-test", m_card.bus_id(), failed() ? failure() : "copies do not arrive"));
+        return unable(problem().number != 0 ? "fail: " + problem().text : "do not arrive");
+    if (abandoned() != 0)
+        return {}; // an engine that takes no copies: to try again would leave more behind
+    return tl::unexpected(thunk::make_error(EIO, "self-test", m_card.bus_id(),
+                                            problem().number != 0 ? problem().text : "copies do not arrive"));
 }
 
 } // namespace gaudi

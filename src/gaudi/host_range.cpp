@@ -72,7 +72,7 @@ HostRange::~HostRange() {
 
 void HostRange::wait_for_copies() {
     const auto limit = std::chrono::steady_clock::now() + kCopiesLimit;
-    while (m_copies->load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < limit) {
+    while (has_running_copies() && std::chrono::steady_clock::now() < limit) {
         std::vector<Card *> cards;
         {
             const std::lock_guard guard(m_mutex);
@@ -161,6 +161,8 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
             m_being_mapped.store(true, std::memory_order_release);
             auto mapping = map_with_room(card);
             m_being_mapped.store(false, std::memory_order_release);
+            if (!mapping)
+                m_refusal = mapping.error().text;
             if (!mapping && (may_be_over(mapping.error().code) || card.life() != life))
                 return {};
             known = kRefused;
@@ -171,6 +173,7 @@ std::optional<std::uint64_t> HostRange::map_on(Card &card, std::uint64_t address
                 if (!Pinned::get().add(*this, m_length, card, life)) { // closed while it was mapped
                     m_mappings.back().mapping.detach();
                     m_mappings.pop_back();
+                    m_refusal = "the card was closed while host memory was mapped on it";
                     return {};
                 }
             }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -80,9 +81,20 @@ public:
     /// write one and read the other, at least one sees what the other wrote.
     void hold() { m_copies->fetch_add(1, std::memory_order_seq_cst); }
     void release() { release(*m_copies); }
-    using Copies = std::atomic<std::uint32_t>;
+    /// How many copies use it (low half), and how many of these were given up but may still run (high half).
+    using Copies = std::atomic<std::uint64_t>;
     Copies &copies() { return *m_copies; }
-    static void release(Copies &copies) { copies.fetch_sub(1, std::memory_order_release); }
+    static void release(Copies &copies, bool abandoned = false) {
+        if (abandoned)
+            copies.fetch_add(kAbandoned, std::memory_order_release);
+        else
+            copies.fetch_sub(1, std::memory_order_release);
+    }
+    /// Why on() had no answer the last time.
+    std::string refusal() {
+        const std::lock_guard guard(m_mutex);
+        return m_refusal;
+    }
 
     // ---- for Pinned
     bool leaves() const { return m_may_leave; }
@@ -99,8 +111,13 @@ public:
     bool is_dmabuf() const { return static_cast<bool>(m_dmabuf); }
 
 private:
-    static constexpr std::uint64_t kRefused = 1; // no mapping starts there
+    static constexpr std::uint64_t kRefused = 1;            // no mapping starts there
+    static constexpr std::uint64_t kAbandoned = 1ull << 32; // one of them, among the copies
 
+    bool has_running_copies() const {
+        const std::uint64_t copies = m_copies->load(std::memory_order_acquire);
+        return copies % kAbandoned != copies / kAbandoned;
+    }
     void wait_for_copies();
     Result<HostMapping> map(Card &card) const;
     Result<HostMapping> map_with_room(Card &card) const;
@@ -118,6 +135,7 @@ private:
     bool m_may_leave = false;
     std::atomic<bool> m_was_mapped{false}, m_being_mapped{false};
     std::mutex m_mutex;
+    std::string m_refusal;
     struct Mapped {
         Card *card;
         HostMapping mapping;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace gaudi {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 constexpr std::uint64_t kStageBelow = 16 * 1024;
 
 constexpr const char *kNoStage = "no host memory to stage the copy in";
+
+std::string sentence(const Copier &copier, const Problem &problem) {
+    return fmt::format("card {}: a copy failed: {}", copier.card().bus_id(), problem.text);
+}
 
 /// Keeps a cached mapping until the copy that uses it has ended.
 struct CachedUse {
@@ -123,8 +128,10 @@ Copier *Mover::start_copier(Card &card) {
         return nullptr;
     }
     Copier *copier = *started;
-    if (std::find(m_copiers.begin(), m_copiers.end(), copier) == m_copiers.end())
+    if (std::find(m_copiers.begin(), m_copiers.end(), copier) == m_copiers.end()) {
+        m_known.push_back(0);
         m_copiers.push_back(copier);
+    }
     if (copier->failed()) {
         m_problem = fmt::format("card {} takes no more copies: {}", card.bus_id(), copier->failure());
         return nullptr;
@@ -295,7 +302,10 @@ Mover::Posted Mover::post_bounced(const Operation &operation, const Ends &ends, 
             std::memcpy(over.destination, mover.m_ring.memory(over.stretch), over.length);
         const Done done = over.done; // before the next copy may take its place
         void *user = over.user;
-        mover.m_ring.give_back(over.stretch);
+        if (ended.abandoned)
+            mover.m_ring.abandon(over.stretch);
+        else
+            mover.m_ring.give_back(over.stretch);
         done(user, ended.error);
     };
     copier.post(up ? Direction::up : Direction::down, *transfer);
@@ -349,14 +359,30 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
                 if (place->copier && place->copier->busy())
                     place->copier->sleep();
     }
-    if (state.error != 0) {
-        m_problem = "the copy failed: the memory to stage it in cannot be mapped";
-        for (const Place *place : {&ends.destination, &ends.source})
-            if (place->copier && place->copier->failed())
-                m_problem =
-                    fmt::format("the copy failed on card {}: {}", place->card->bus_id(), place->copier->failure());
-    }
+    if (state.error != 0)
+        m_problem = problem_of(ends);
     return state.error;
+}
+
+/// Why a blocking copy failed: by the last that went wrong where it was.
+std::string Mover::problem_of(const Ends &ends) const {
+    Problem last = m_short_stager.problem();
+    for (const Place *place : {&ends.destination, &ends.source})
+        if (place->copier)
+            if (const Problem problem = place->copier->problem(); problem.number > last.number)
+                last = {problem.number, sentence(*place->copier, problem)};
+    return last.text;
+}
+
+std::vector<std::string> Mover::new_problems() {
+    std::vector<std::string> sentences;
+    for (std::size_t i = 0; i < m_copiers.size(); ++i)
+        if (const Problem problem = m_copiers[i]->problem();
+            problem.number != std::exchange(m_known[i], problem.number))
+            sentences.push_back(sentence(*m_copiers[i], problem));
+    if (const Problem &problem = m_stager.problem(); problem.number != std::exchange(m_known_of_stager, problem.number))
+        sentences.push_back(problem.text);
+    return sentences;
 }
 
 unsigned Mover::progress() {

@@ -56,8 +56,10 @@ public:
     /// Asks for `event_fd` to be written at the next completion; false when there is one already.
     bool arm(int event_fd);
 
-    /// The sentence that goes with Posted::failed or an errno.
+    /// The sentence that goes with Posted::failed or an errno of copy_now().
     const std::string &problem() const { return m_problem; }
+    /// The sentences that go with the errors of `Done`, one for each cause that is new since the last call.
+    std::vector<std::string> new_problems();
 
 private:
     struct Ends {
@@ -85,6 +87,7 @@ private:
     bool has_copier(Place &place) const;
     bool take_copiers(Ends &ends, std::uint64_t length);
     bool take_copiers_anew(Ends &ends, std::uint64_t length);
+    std::string problem_of(const Ends &ends) const;
     Copier *start_copier(Card &card);
 
     Cards &m_cards;
@@ -96,7 +99,9 @@ private:
     // Blocking copies have their own: their waiting must not call the completions of others.
     Channel m_short_channel;
     Stager m_short_stager;
-    std::vector<Copier *> m_copiers; // that this mover has used
+    std::vector<Copier *> m_copiers;    // that this mover has used
+    std::vector<std::uint64_t> m_known; // the last problem of each that new_problems() gave, by number
+    std::uint64_t m_known_of_stager = 0;
     std::vector<Copier *> m_by_card; // and the last one of each card
     const Region *m_last_region = nullptr;
     std::uint64_t m_last_generation = 0;

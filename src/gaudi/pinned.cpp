@@ -111,9 +111,14 @@ void Pinned::leave(const Card &card) {
     }
 }
 
-void Pinned::keep(std::unique_ptr<std::atomic<std::uint32_t>> copies) {
+void Pinned::keep(std::shared_ptr<void> touched) {
     const std::lock_guard guard(m_mutex);
-    m_kept.push_back(std::move(copies));
+    m_kept.push_back(std::move(touched));
+}
+
+std::size_t Pinned::kept() {
+    const std::lock_guard guard(m_mutex);
+    return m_kept.size();
 }
 
 void Pinned::remove(HostRange &range) {

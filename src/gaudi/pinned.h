@@ -29,8 +29,9 @@ public:
     bool add(HostRange &range, std::uint64_t length, const Card &card, std::uint64_t life);
     /// A range that ends: its mappings end here, so that a card that is closed meanwhile is not asked for them.
     void remove(HostRange &range);
-    /// What counts the copies of a range that is gone although one did not end: when it does, it is told there.
-    void keep(std::unique_ptr<std::atomic<std::uint32_t>> copies);
+    /// Takes what a copy that did not end may still touch: it stays as it is until the process ends.
+    void keep(std::shared_ptr<void> touched);
+    std::size_t kept();
     /// Ends every mapping on the card, which is about to be closed and takes no more copies.
     void leave(const Card &card);
 
@@ -52,7 +53,7 @@ private:
     std::vector<Entry> m_entries; // those mapped first come first
     std::uint64_t m_length = 0;
     std::size_t m_mappings = 0;
-    std::vector<std::unique_ptr<std::atomic<std::uint32_t>>> m_kept;
+    std::vector<std::shared_ptr<void>> m_kept;
 };
 
 } // namespace gaudi

@@ -3,6 +3,8 @@
 
 #include "cards.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -104,9 +106,12 @@ bool Stager::drain_piece(Piece &piece) {
 bool Stager::post_piece(Piece &piece, const Place &place, bool up) {
     const auto staged = m_ring.on(*place.card, number(piece));
     if (!staged) {
+        m_problem.set(fmt::format("card {}: the memory to stage copies in cannot be mapped: {}", place.card->bus_id(),
+                                  m_ring.refusal()));
         end_piece(piece, EIO);
         return false;
     }
+    m_problem.succeeded();
     Transfer *transfer = m_channel.take();
     transfer->source = up ? place.address + piece.offset : *staged;
     transfer->destination = up ? *staged : place.address + piece.offset;
@@ -115,33 +120,36 @@ bool Stager::post_piece(Piece &piece, const Place &place, bool up) {
     transfer->user = &piece;
     transfer->done = up ? [](Transfer &ended) {
         auto &arrived = *static_cast<Piece *>(ended.user);
-        arrived.stager->piece_ended(arrived, true, ended.error);
+        arrived.stager->piece_ended(arrived, true, ended);
     } : [](Transfer &ended) {
         auto &arrived = *static_cast<Piece *>(ended.user);
-        arrived.stager->piece_ended(arrived, false, ended.error);
+        arrived.stager->piece_ended(arrived, false, ended);
     };
     place.copier->post(up ? Direction::up : Direction::down, *transfer);
     return true;
 }
 
 /// The card is done with it: what came up is still to be brought to its destination.
-void Stager::piece_ended(Piece &piece, bool up, int error) {
+void Stager::piece_ended(Piece &piece, bool up, const Transfer &ended) {
     Copy &copy = *piece.copy;
-    if (up && error == 0)
+    if (up && ended.error == 0)
         drain_piece(piece);
     else
-        end_piece(piece, error);
+        end_piece(piece, ended.error, ended.abandoned);
     if (copy.pieces == 0 && !copy.waiting)
         end_copy(copy);
     pump();
 }
 
-void Stager::end_piece(Piece &piece, int error) {
+void Stager::end_piece(Piece &piece, int error, bool abandoned) {
     Copy &copy = *piece.copy;
     if (error != 0 && copy.error == 0)
         copy.error = error;
     --copy.pieces;
-    m_ring.give_back(number(piece));
+    if (abandoned)
+        m_ring.abandon(number(piece));
+    else
+        m_ring.give_back(number(piece));
 }
 
 } // namespace gaudi

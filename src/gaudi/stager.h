@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bounce_ring.h"
+#include "problem.h"
 #include "transfer.h"
 
 #include <cstdint>
@@ -39,6 +40,8 @@ public:
     bool has_ended() const { return m_first && m_first->error != 0 && m_first->pieces == 0; }
     /// Starts what waits for room, and ends what failed before it was on its way.
     void pump();
+    /// Why a copy failed last that no engine got.
+    const Problem &problem() const { return m_problem.get(); }
 
 private:
     struct Copy {
@@ -64,14 +67,15 @@ private:
     bool start_piece(Copy &copy);
     bool drain_piece(Piece &piece); // from the ring to its destination
     bool post_piece(Piece &piece, const Place &place, bool up);
-    void end_piece(Piece &piece, int error);
-    void piece_ended(Piece &piece, bool up, int error);
+    void end_piece(Piece &piece, int error, bool abandoned = false);
+    void piece_ended(Piece &piece, bool up, const Transfer &ended);
     void end_copy(Copy &copy);
     unsigned number(const Piece &piece) const { return static_cast<unsigned>(&piece - m_pieces.data()); }
 
     Channel &m_channel;
     BounceRing &m_ring;
     bool m_abandoned = false;
+    LastProblem m_problem;
     std::vector<Piece> m_pieces;                // by the number of their stretch
     Copy *m_first = nullptr, *m_last = nullptr; // in line: not wholly started, or failed before they were on their way
     unsigned m_live = 0;

@@ -23,7 +23,7 @@ void Channel::grow() {
 void Channel::finish(Transfer &newest, Transfer &oldest) {
     for (Transfer *transfer = &newest;; transfer = transfer->next) {
         if (transfer->copies)
-            HostRange::release(*transfer->copies);
+            HostRange::release(*transfer->copies, transfer->abandoned);
         if (transfer == &oldest)
             break;
     }

@@ -23,12 +23,13 @@ struct Transfer {
     void *user = nullptr;
     void (*callback)(void *user, int error) = nullptr; // for a `done` that only hands on
     bool flush = false;                           // the source may hold what a NIC wrote: make the card see it first
-    std::atomic<std::uint32_t> *copies = nullptr; // of the host range that is held until the card has let go of it
+    std::atomic<std::uint64_t> *copies = nullptr; // of the host range that is held until the card has let go of it
 
     // ---- the engine's
     std::uint64_t emitted = 0;
     std::uint32_t batches = 0; // that carry a part of it
     int error = 0;             // errno of the first failure
+    bool abandoned = false;    // a submission may still run it: what it touches stays mapped and is not used again
     Transfer *next = nullptr;
     Channel *channel = nullptr;
 };
@@ -52,6 +53,7 @@ public:
         transfer->emitted = 0;
         transfer->batches = 0;
         transfer->error = 0;
+        transfer->abandoned = false;
         ++m_outstanding;
         return transfer;
     }

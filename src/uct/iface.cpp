@@ -245,8 +245,16 @@ ucs_status_t Iface::status_of(Mover::Posted posted) {
         return UCS_OK;
     if (posted == Mover::Posted::unsupported)
         return UCS_ERR_UNSUPPORTED;
-    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", m_mover.problem().c_str());
+    report(m_mover.problem());
     return UCS_ERR_IO_ERROR;
+}
+
+/// One cause may fail copy after copy: its sentence is logged once, until copies succeed again.
+void Iface::report(const std::string &sentence) {
+    if (sentence == m_reported)
+        return;
+    m_reported = sentence;
+    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", sentence.c_str());
 }
 
 /// What comes after a fence must not overtake what came before, and the card's queues know nothing of each other.
@@ -276,10 +284,8 @@ void Iface::ended(void *user, int error) {
     auto &operation = *static_cast<Operation *>(user);
     Iface &iface = *operation.iface;
     if (error != 0 && !iface.m_closing)
-        for (const auto &card : iface.m_md.cards().all())
-            if (const Copier *copier = card->copier_if_started(); copier && copier->failed())
-                GAUDI_UCX_LOG(iface.m_md.component().host(), ERROR, "card %s: a copy failed: %s",
-                              card->bus_id().c_str(), copier->failure().c_str());
+        for (const std::string &sentence : iface.m_mover.new_problems())
+            iface.report(sentence);
     iface.finish(operation, error == 0 ? UCS_OK : status_from_errno(error));
 }
 
@@ -290,6 +296,8 @@ void Iface::finish(Operation &operation, ucs_status_t status) {
     m_free = &operation;
     if (status != UCS_OK)
         m_flush_status = status;
+    else if (!m_reported.empty())
+        m_reported.clear();
     if (!m_closing) // else whoever waited for it is gone
         complete(comp, status);
 }
@@ -298,10 +306,12 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
     while (!m_held.empty()) // behind a fence
         progress();
     const int error = m_mover.copy_now(destination, source, length);
-    if (error == 0)
+    if (error == 0) {
+        if (!m_reported.empty())
+            m_reported.clear();
         return UCS_OK;
-    // UCP ends the process on this status: the reason must be on record before.
-    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", m_mover.problem().c_str());
+    }
+    report(m_mover.problem()); // UCP ends the process on this status: the reason must be on record before
     return status_from_errno(error);
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace gaudi::uct {
@@ -70,6 +71,7 @@ private:
     void end_epochs(ucx::ucs_status_t status);
     bool idle() const { return m_mover.outstanding() == 0 && m_held.empty(); }
     ucx::ucs_status_t status_of(Mover::Posted posted);
+    void report(const std::string &sentence);
     void release_held();
 
     Md &m_md;
@@ -84,6 +86,7 @@ private:
     std::vector<std::unique_ptr<Operation>> m_operations;
     Operation *m_free = nullptr;
     ucx::ucs_status_t m_flush_status = ucx::UCS_OK;
+    std::string m_reported;
 };
 
 class Ep : public ucx::uct_ep {

@@ -62,8 +62,8 @@ TEST_F(MoverFailure, blocking_copies_return_the_error_and_the_cause) {
     const std::uint64_t memory = device();
     EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), 0);
     EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), EIO);
-    EXPECT_THAT(mover.problem(),
-                AllOf(HasSubstr("failed on card " + card().bus_id()), HasSubstr("hlthunk_command_submission")));
+    EXPECT_THAT(mover.problem(), AllOf(HasSubstr("card " + card().bus_id() + ": a copy failed"),
+                                       HasSubstr("hlthunk_command_submission")));
     EXPECT_EQ(mover.copy_now(memory, memory + kMiB, 100), EIO);
     EXPECT_THAT(mover.problem(), HasSubstr("takes no more copies"));
 }

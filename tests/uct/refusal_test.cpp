@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A driver that refuses a call under a copy: the copy fails, its cause is logged once and not once per copy, and copies go
+// on as soon as the driver does.
+#include "uct_side.h"
+
+#include <stdlib.h>
+
+using namespace uct_side;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace {
+
+constexpr unsigned kSelfTest = 34; // submissions of it, before the first copy
+
+class Refusal : public ::testing::Test {
+protected:
+    static void fail(const std::string &rules) { setenv("SOFTGAUDI_FAULTS", rules.c_str(), 1); }
+
+    e2e::Printed m_printed;
+};
+
+class RefusedSubmission : public Refusal, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(RefusedSubmission, fails_one_copy_with_one_sentence_and_no_other) {
+    fail("command_submission#" + std::to_string(kSelfTest + 2) + "=" + GetParam());
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    const Bytes bytes = pattern(kMiB, 1);
+    EXPECT_EQ(transport.put(bytes.data(), buffer.address(), kKiB), UCS_OK);
+    EXPECT_EQ(transport.put(bytes.data(), buffer.address(), kKiB), UCS_ERR_IO_ERROR);
+    EXPECT_EQ(transport.put(bytes.data(), buffer.address(), kKiB), UCS_OK);
+    transport.write(buffer, bytes);
+    EXPECT_EQ(transport.read(buffer, kMiB), bytes);
+    EXPECT_THAT(m_printed.complaints(),
+                ElementsAre(AllOf(HasSubstr("hlthunk_command_submission"), HasSubstr(GetParam()))));
+}
+
+INSTANTIATE_TEST_SUITE_P(, RefusedSubmission, ::testing::Values("EIO", "EBUSY", "EPERM"),
+                         [](const auto &how) { return std::string(how.param); });
+
+/// The bounce memory's mapping is the fourth, after those of the command ring and the self-test.
+class UnmappableStaging : public Refusal, public ::testing::WithParamInterface<const char *> {
+protected:
+    UnmappableStaging() { fail(std::string("host_memory_map#4=") + GetParam()); }
+    void expect_one_sentence() const {
+        EXPECT_THAT(m_printed.complaints(), ElementsAre(AllOf(HasSubstr("hlthunk_host_memory_map"),
+                                                              HasSubstr("the memory to stage copies in"))));
+    }
+};
+
+TEST_P(UnmappableStaging, fails_short_copies_with_one_sentence) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes bytes(kKiB);
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_NE(uct_ep_put_short(transport.ep(), bytes.data(), kKiB, buffer.address(), UCT_INVALID_RKEY), UCS_OK);
+        EXPECT_NE(uct_ep_get_short(transport.ep(), bytes.data(), kKiB, buffer.address(), UCT_INVALID_RKEY), UCS_OK);
+    }
+    expect_one_sentence();
+}
+
+TEST_P(UnmappableStaging, fails_posted_copies_with_one_sentence) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes bytes(kMiB);
+    for (const std::size_t length : {kKiB, kMiB, kKiB, kMiB}) {
+        EXPECT_NE(transport.put(bytes.data(), buffer.address(), length), UCS_OK) << length;
+        EXPECT_NE(transport.get(bytes.data(), buffer.address(), length), UCS_OK) << length;
+    }
+    expect_one_sentence();
+}
+
+INSTANTIATE_TEST_SUITE_P(, UnmappableStaging, ::testing::Values("lose", "reset"),
+                         [](const auto &how) { return std::string(how.param); });
+
+} // namespace
