@@ -229,10 +229,11 @@ bool Copier::operational() const {
     return status && *status == thunk::Status::Operational;
 }
 
-/// The driver refused one submission. The copies in it fail, a copy with parts in other batches when those have ended; the
-/// engine goes on if the card does. Returns whether it goes on.
+/// The driver, or the framework that copies, refused one submission. The copies in it fail, a copy with parts in other
+/// batches when those have ended; the engine goes on if the card does. Returns whether it goes on.
 bool Copier::refuse_batch(Lane &lane, Stream &stream, const Error &error) {
-    if (m_framework || !operational()) {
+    const bool given_back = m_framework && error.code == ENODEV;
+    if (given_back || !operational()) {
         refuse(error);
         return false;
     }

@@ -105,6 +105,19 @@ TEST_F(Adopted, a_gaudi3_is_copied_from_and_to_by_it_alone) {
     EXPECT_EQ(Counters(card())["submissions"], 0u);
 }
 
+TEST_F(Adopted, copy_refused_by_it_fails_and_the_next_one_is_made) {
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    Mover mover(cards());
+    ASSERT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0) << mover.problem();
+    ASSERT_TRUE(card().copier_if_started()->by_framework());
+    set("STANDIN_FAULT", "synMemCopyAsync:1"); // synInvalidArgument
+    EXPECT_EQ(mover.copy_now(address, m_host.address(), kMiB), EIO);
+    EXPECT_NE(mover.problem().find("synMemCopyAsync"), std::string::npos) << mover.problem();
+    unsetenv("STANDIN_FAULT");
+    EXPECT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0) << mover.problem();
+}
+
 TEST_F(Adopted, neighbours_in_two_registrations_stay_two_copies) {
     acquire();
     const std::uint64_t address = allocate(kMiB);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Answers the product's look for drivers, by the function that it calls.
+#include "machine.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
+namespace gaudi::test {
+bool machine_has_nic = true;
+}
+
+extern "C" __attribute__((visibility("default"))) int access(const char *path, int mode) noexcept {
+    const std::string_view name = path;
+    if (name == "/sys/class/infiniband" && gaudi::test::machine_has_nic)
+        return 0;
+    if (name.starts_with("/dev/infiniband") || name.starts_with("/sys/")) {
+        errno = ENOENT;
+        return -1;
+    }
+    return faccessat(AT_FDCWD, path, mode, 0);
+}
