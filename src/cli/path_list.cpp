@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "path_list.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
 namespace gaudi::cli {
 
-bool lists(const char *variable, const std::filesystem::path &directory) {
+std::vector<std::filesystem::path> listed(const char *variable) {
+    std::vector<std::filesystem::path> directories;
     const char *value = std::getenv(variable);
     std::string_view rest = value ? value : "";
     while (!rest.empty()) {
         const std::size_t cut = rest.find(':');
-        std::error_code error;
-        if (std::filesystem::equivalent(rest.substr(0, cut), directory, error))
-            return true;
+        directories.emplace_back(rest.substr(0, cut));
         rest = cut == std::string_view::npos ? "" : rest.substr(cut + 1);
     }
-    return false;
+    return directories;
+}
+
+bool lists(const char *variable, const std::filesystem::path &directory) {
+    const std::vector<std::filesystem::path> directories = listed(variable);
+    return std::any_of(directories.begin(), directories.end(), [&](const std::filesystem::path &one) {
+        std::error_code error;
+        return std::filesystem::equivalent(one, directory, error);
+    });
 }
 
 } // namespace gaudi::cli

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 namespace gaudi::cli {
+
+/// The directories that the environment variable lists; none where it is not set.
+std::vector<std::filesystem::path> listed(const char *variable);
 
 /// Whether the list in the environment variable names this very directory, however it spells it.
 bool lists(const char *variable, const std::filesystem::path &directory);

@@ -3,6 +3,7 @@
 
 #include "child.h"
 #include "environment.h"
+#include "ib_module.h"
 #include "links.h"
 #include "path_list.h"
 #include "places.h"
@@ -172,6 +173,9 @@ OrSentence<void> Setting::prepare(const RunOptions &options) {
         return Sentence(softgaudi.error());
     if (auto chosen = choose_ucx(options.ucx); !chosen)
         return chosen;
+    if (m_ucx && !options.hcas.empty())
+        if (auto checked = check_ib_module(*m_ucx, options.ucx); !checked)
+            return checked;
     if (auto chosen = choose_server(options.directory); !chosen)
         return chosen;
 

@@ -161,6 +161,17 @@ TEST(Engines, ByDirectory) {
     EXPECT_THAT(wheel.out, HasSubstr("# Library version: 1.23.0\n"));
 }
 
+TEST(Engines, hca_on_ucx_without_ib_module_is_refused) {
+    for (const char *name : {"rapids", "rapids-1.22", UCX_GAUDI_ENGINES "/rapids-1.22"}) {
+        const Result got = result(run({"--hca", "--ucx", name}, {"echo", "started"}));
+        EXPECT_EQ(got.code, 1);
+        EXPECT_EQ(got.out, "");
+        EXPECT_EQ(got.err, std::string("ucx_gaudi: --hca: the UCX of --ucx ") + name +
+                               " cannot use an HCA: there is no libuct_ib in " UCX_GAUDI_ENGINES
+                               "/rapids-1.22/libucx/lib/ucx; --ucx nixl-1.22 or --ucx nixl-1.23 has it\n");
+    }
+}
+
 TEST(Engines, InfoListsThem) {
     const Result got = result({"info"});
     EXPECT_EQ(got.code, 0);
