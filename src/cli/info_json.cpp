@@ -39,6 +39,7 @@ std::string as_json(const Report &report) {
     out["cards"] = Json::array();
     for (const CardReport &card : report.cards)
         out["cards"].push_back(card_json(card));
+    out["why_no_card"] = report.cards.empty() ? Json(report.why_no_card) : Json();
     out["ucx"] = Json::array();
     for (const UcxReport &ucx : report.ucx)
         out["ucx"].push_back({{"source", ucx.source},

@@ -96,7 +96,7 @@ std::string as_text(const Report &report) {
         out.line("", file);
     out.line("UCX_PLUGIN_PATH", plugin_path_text(report));
     if (report.cards.empty()) {
-        out.line("cards", "no card");
+        out.line("cards", report.why_no_card);
         return out.take();
     }
     out.line("cards", fmt::format("{}\n", report.cards.size()));

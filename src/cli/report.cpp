@@ -42,6 +42,8 @@ OrSentence<Report> make_report() {
     if (!cards)
         return Sentence(cards.error());
     report.cards = std::move(*cards);
+    if (report.cards.empty())
+        report.why_no_card = report_why_no_card();
     report.library = report_library();
     if (const auto modules = module_directory()) {
         report.module_directory = modules->string();

@@ -41,6 +41,7 @@ struct UcxReport {
 struct Report {
     std::optional<LibraryReport> library;
     std::vector<CardReport> cards;
+    std::string why_no_card; // where there is none
     std::vector<UcxReport> ucx;
     std::string module_directory;
     std::vector<std::string> module_files;
@@ -51,6 +52,8 @@ OrSentence<Report> make_report();
 
 /// The parts that say what they find by themselves.
 OrSentence<std::vector<CardReport>> report_cards();
+/// To be called where there is no card.
+std::string report_why_no_card();
 std::vector<UcxReport> report_ucx();
 
 } // namespace gaudi::cli

@@ -96,4 +96,9 @@ OrSentence<std::vector<CardReport>> report_cards() {
     return found;
 }
 
+std::string report_why_no_card() {
+    const auto cards = Cards::get();
+    return cards ? (*cards)->why_empty() : cards.error().text;
+}
+
 } // namespace gaudi::cli

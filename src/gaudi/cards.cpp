@@ -5,12 +5,14 @@
 #include "mapping_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 
 namespace gaudi {
 namespace {
@@ -50,6 +52,14 @@ public:
 private:
     std::atomic<std::thread::id> &m_teller;
 };
+
+/// What to say where there was a card before the user's variable chose among them, and none after.
+std::string none_chosen(const char *name, const std::string &value, const std::vector<Seen> &from) {
+    std::vector<std::uint32_t> modules;
+    for (const Seen &card : from)
+        modules.push_back(card.info.module_id);
+    return fmt::format("there is no Gaudi card: {}={} names none of module {}", name, value, fmt::join(modules, ", "));
+}
 
 std::string variable(const char *name) {
     const char *value = std::getenv(name);
@@ -114,15 +124,21 @@ Result<void> Cards::discover() {
                                               entry.index, entry.bus_id, card->info.module_id, entry.module_id)));
             chosen.push_back(*card);
         }
+        if (chosen.empty() && !seen.empty())
+            m_why_empty = none_chosen("GAUDI_MAPPING_TABLE", table, seen);
         seen = std::move(chosen);
     }
     if (const std::string visible = variable("HABANA_VISIBLE_MODULES"); !visible.empty() && visible != "all") {
         const auto modules = parse_visible_modules(visible);
         if (!modules)
             return tl::unexpected(error(EINVAL, modules.error()));
-        std::erase_if(seen, [&](const Seen &card) {
-            return std::find(modules->begin(), modules->end(), card.info.module_id) == modules->end();
+        std::vector<Seen> chosen;
+        std::copy_if(seen.begin(), seen.end(), std::back_inserter(chosen), [&](const Seen &card) {
+            return std::find(modules->begin(), modules->end(), card.info.module_id) != modules->end();
         });
+        if (chosen.empty() && !seen.empty())
+            m_why_empty = none_chosen("HABANA_VISIBLE_MODULES", visible, seen);
+        seen = std::move(chosen);
     }
     for (Seen &card : seen)
         m_cards.push_back(
@@ -148,6 +164,8 @@ Result<Card *> Cards::named(const std::string &name) const {
         text.remove_prefix(7);
     unsigned number = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (m_cards.empty())
+        return tl::unexpected(error(ENODEV, m_why_empty));
     if (failed == std::errc() && end == text.data() + text.size()) {
         for (const auto &card : m_cards)
             if ((module ? card->module_id() : card->index()) == number)
@@ -155,12 +173,12 @@ Result<Card *> Cards::named(const std::string &name) const {
     }
     return tl::unexpected(
         error(ENODEV, fmt::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)", name,
-                                  m_cards.empty() ? 0 : m_cards.size() - 1)));
+                                  m_cards.size() - 1)));
 }
 
 Result<Card *> Cards::usual() {
     if (m_cards.empty())
-        return tl::unexpected(error(ENODEV, "there is no Gaudi card"));
+        return tl::unexpected(error(ENODEV, m_why_empty));
     for (const auto &card : m_cards)
         if (card->is_open() && !card->inherited())
             return card.get();

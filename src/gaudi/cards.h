@@ -38,6 +38,8 @@ public:
     const thunk::Library &library() const { return *m_library; }
     const std::vector<std::unique_ptr<Card>> &all() const { return m_cards; }
     bool empty() const { return m_cards.empty(); }
+    /// Where it is empty: that there is no card, and which variable of the user left none.
+    const std::string &why_empty() const { return m_why_empty; }
     Card *by_bus_id(const std::string &bus_id) const;
 
     /// A card named as users do: an index, a module id ("module:3") or a bus id.
@@ -82,6 +84,7 @@ private:
 
     const thunk::Library *m_library = nullptr;
     std::vector<std::unique_ptr<Card>> m_cards;
+    std::string m_why_empty = "there is no Gaudi card";
     Range m_window;
     AddressMap m_addresses;
     Foreign m_foreign;

@@ -51,7 +51,7 @@ ucs_status_t init(ucx_perf_context *) noexcept {
         return UCS_OK;
     // The tool asks here before UCX opens any domain, which would have said it.
     const auto cards = Cards::get();
-    GAUDI_UCX_LOG(*s_host, ERROR, "%s", cards ? "there is no Gaudi card" : cards.error().text.c_str());
+    GAUDI_UCX_LOG(*s_host, ERROR, "%s", (cards ? (*cards)->why_empty() : cards.error().text).c_str());
     return UCS_ERR_NO_DEVICE;
 }
 

@@ -54,6 +54,8 @@ Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config
     settings().max_memory.store(md->limit(), std::memory_order_relaxed);
     if (!cards.empty())
         component.start_listening(cards);
+    else
+        GAUDI_UCX_LOG(component.host(), DIAG, "%s", cards.why_empty().c_str());
     return md.release();
 }
 

@@ -72,6 +72,10 @@ TEST_P(Engine, PerftestWithoutCardsSaysWhy) {
         on({"env", "SOFTGAUDI_CARDS=0", "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "10"});
     EXPECT_NE(none.code, 0);
     EXPECT_THAT(none.out, HasSubstr("there is no Gaudi card"));
+    const Result hidden =
+        on({"env", "HABANA_VISIBLE_MODULES=99", "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "10"});
+    EXPECT_NE(hidden.code, 0);
+    EXPECT_THAT(hidden.out, HasSubstr("there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1"));
 }
 
 TEST_P(Engine, PerftestOfTheTransportAlone) {

@@ -27,7 +27,8 @@ protected:
         m_dir = ::mkdtemp(name);
         ::setenv("SOFTGAUDI_DIR", m_dir.c_str(), 1);
         ::setenv("GAUDI_THUNK", SOFTGAUDI_LIBRARY, 1);
-        for (const char *variable : {"UCX_PLUGIN_PATH", "LD_LIBRARY_PATH", "GAUDI_MAPPING_TABLE"})
+        for (const char *variable :
+             {"UCX_PLUGIN_PATH", "LD_LIBRARY_PATH", "GAUDI_MAPPING_TABLE", "HABANA_VISIBLE_MODULES"})
             ::unsetenv(variable);
     }
     ~Info() override { fs::remove_all(m_dir); }
@@ -152,7 +153,7 @@ TEST_F(Info, NoLibrary) {
     EXPECT_EQ(text.code, 0);
     EXPECT_EQ(text.err, "");
     EXPECT_THAT(text.out, HasSubstr("libhl-thunk:     not found\n"));
-    EXPECT_THAT(text.out, HasSubstr("\ncards:           no card\n"));
+    EXPECT_THAT(text.out, HasSubstr("\ncards:           there is no Gaudi card\n"));
     EXPECT_THAT(text.out, Not(HasSubstr("SOFTWARE")));
     const Json out = json();
     EXPECT_EQ(out.at("libhl_thunk"), nullptr);
@@ -165,7 +166,22 @@ TEST_F(Info, LibraryButNoCard) {
     const Result text = result({"info"});
     EXPECT_EQ(text.code, 0);
     EXPECT_THAT(text.out, HasSubstr("SOFTWARE"));
-    EXPECT_THAT(text.out, HasSubstr("\ncards:           no card\n"));
+    EXPECT_THAT(text.out, HasSubstr("\ncards:           there is no Gaudi card\n"));
+}
+
+TEST_F(Info, variable_that_leaves_no_card_is_named) {
+    const auto expect = [](const std::string &start) {
+        const std::string sentence =
+            "there is no Gaudi card: " + start + " names none of module 0, 1, 2, 3, 4, 5, 6, 7";
+        EXPECT_THAT(result({"info"}).out, HasSubstr("\ncards:           " + sentence + "\n"));
+        EXPECT_EQ(json().at("why_no_card"), sentence);
+    };
+    EXPECT_EQ(json().at("why_no_card"), nullptr);
+    ::setenv("HABANA_VISIBLE_MODULES", "99", 1);
+    expect("HABANA_VISIBLE_MODULES=99");
+    ::unsetenv("HABANA_VISIBLE_MODULES");
+    ::setenv("GAUDI_MAPPING_TABLE", "[]", 1);
+    expect("GAUDI_MAPPING_TABLE=[]");
 }
 
 void fails(const std::string &sentence) {

@@ -62,9 +62,13 @@ TEST_F(CardsTest, the_mapping_table_selects_and_orders) {
     EXPECT_EQ(card(1).bus_id(), "0000:34:00.0");
 }
 
-TEST_F(CardsTest, an_empty_mapping_table_selects_none) {
+TEST_F(CardsTest, empty_mapping_table_selects_none_and_is_named) {
     set("GAUDI_MAPPING_TABLE", "[]");
     EXPECT_TRUE(cards().empty());
+    const auto usual = cards().usual();
+    ASSERT_FALSE(usual);
+    EXPECT_EQ(usual.error().text,
+              "there is no Gaudi card: GAUDI_MAPPING_TABLE=[] names none of module 0, 1, 2, 3, 4, 5, 6, 7");
 }
 
 TEST_F(CardsTest, a_bad_mapping_table_is_one_sentence_and_stays_one) {
@@ -96,6 +100,32 @@ TEST_F(CardsTest, visible_modules_restrict_the_mapping_table_too) {
                                    {"index": 1, "module_id": 0, "bus_id": "0000:34:00.0"}])");
     set("HABANA_VISIBLE_MODULES", "0");
     EXPECT_THAT(modules(), ElementsAre(0));
+}
+
+TEST_F(CardsTest, visible_modules_that_leave_none_are_named) {
+    set("HABANA_VISIBLE_MODULES", "99,8");
+    EXPECT_TRUE(cards().empty());
+    const std::string sentence =
+        "there is no Gaudi card: HABANA_VISIBLE_MODULES=99,8 names none of module 0, 1, 2, 3, 4, 5, 6, 7";
+    EXPECT_EQ(cards().why_empty(), sentence);
+    for (const char *name : {"0", "module:99"}) {
+        const auto found = cards().named(name);
+        ASSERT_FALSE(found);
+        EXPECT_EQ(found.error().text, sentence) << name;
+    }
+}
+
+TEST_F(CardsTest, visible_modules_outside_the_mapping_table_are_named_with_its_modules) {
+    set("GAUDI_MAPPING_TABLE", R"([{"index": 0, "module_id": 6, "bus_id": "0000:9b:00.0"},
+                                   {"index": 1, "module_id": 0, "bus_id": "0000:34:00.0"}])");
+    set("HABANA_VISIBLE_MODULES", "5");
+    EXPECT_EQ(cards().why_empty(), "there is no Gaudi card: HABANA_VISIBLE_MODULES=5 names none of module 6, 0");
+}
+
+TEST_F(CardsTest, no_variable_is_named_where_there_was_no_card_to_choose) {
+    set("SOFTGAUDI_CARDS", "0");
+    set("HABANA_VISIBLE_MODULES", "99");
+    EXPECT_EQ(cards().why_empty(), "there is no Gaudi card");
 }
 
 TEST_F(CardsTest, all_modules_can_be_visible) {
