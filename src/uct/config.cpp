@@ -2,6 +2,8 @@
 #include "config.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 namespace gaudi::uct {
 
@@ -11,14 +13,24 @@ namespace {
 
 constexpr const char *kCompletions[] = {"word", "driver", nullptr};
 
+double number(const void *value) { return *static_cast<const double *>(value); }
+
+// UCX reckons with these: what is not a finite number of seconds or bytes per second makes its choices undefined.
+bool is_size(const char *text, const void *) { return std::strchr(text, '-') == nullptr; } // -1 is read as "inf"
+bool is_time(const char *, const void *value) { return std::isfinite(number(value)) && number(value) >= 0; }
+bool is_rate(const char *, const void *value) { return std::isfinite(number(value)) && number(value) > 0; }
+
 } // namespace
 
 ConfigTables::ConfigTables(const Host &host)
-    : m_directions{{{"down", "host memory to a card", offsetof(IfaceConfig, bandwidth.down)},
+    : m_size{host.memunits_parser(), is_size, "size, not negative: <number>[b|kb|mb|gb], inf or auto"},
+      m_time{host.time_parser(), is_time, "time, not negative: <number>[m|s|ms|us|ns]"},
+      m_rate{host.bandwidth_parser(), is_rate, "bandwidth above 0: <number>[K|M|G|T]B|b[[p|/]s]"},
+      m_directions{{{"down", "host memory to a card", offsetof(IfaceConfig, bandwidth.down)},
                     {"up", "a card to host memory", offsetof(IfaceConfig, bandwidth.up)},
                     {"card", "within a card", offsetof(IfaceConfig, bandwidth.on_card)},
                     {}}},
-      m_bandwidth{host.bandwidth_parser(), m_directions.data()} {
+      m_bandwidth{parser_of(m_rate), m_directions.data()} {
     // The parser of keys adds its own offset to the row's.
     for (ucs_config_key_field &key : m_directions)
         if (key.name)
@@ -31,7 +43,7 @@ ConfigTables::ConfigTables(const Host &host)
          "auto: a card that this process has open, else the one HLS_MODULE_ID names, else the first that is free.",
          offsetof(MdConfig, device), host.string_parser()},
         {"MAX_MEMORY", "inf", "The most memory to take of each card.", offsetof(MdConfig, max_memory),
-         host.memunits_parser()},
+         parser_of(m_size)},
         {"DMABUF", "try",
          "Whether Gaudi memory is offered to RDMA devices through dma-buf (zero copy).\n"
          "try: where the driver exports it. n: everything is staged through host memory.",
@@ -48,9 +60,9 @@ ConfigTables::ConfigTables(const Host &host)
          "Bandwidth of copies that UCX reckons with, for each direction.", offsetof(IfaceConfig, bandwidth),
          host.key_value_parser(&m_bandwidth)},
         {"LATENCY", "6us", "Latency of a copy that UCX reckons with.", offsetof(IfaceConfig, latency),
-         host.time_parser()},
+         parser_of(m_time)},
         {"OVERHEAD", "1us", "Time to start a copy that UCX reckons with.", offsetof(IfaceConfig, overhead),
-         host.time_parser()},
+         parser_of(m_time)},
     }};
     cpy = {};
     gdr = {};

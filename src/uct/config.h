@@ -3,6 +3,7 @@
 // parsers of the UCX that loaded us.
 #pragma once
 
+#include "ucx/checked_parser.h"
 #include "ucx/host.h"
 
 #include <array>
@@ -45,6 +46,7 @@ public:
     std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr
 
 private:
+    ucx::CheckedParser m_size, m_time, m_rate;
     std::array<ucx::ucs_config_key_field, 4> m_directions;
     ucx::ucs_config_key_value_param m_bandwidth;
 };

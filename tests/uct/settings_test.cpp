@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Values that users set and that cannot be meant: UCX refuses them by name, and a machine whose cards are all hidden says
+// which variable hid them.
+#include "uct_side.h"
+
+#include <stdlib.h>
+
+using namespace uct_side;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+namespace {
+
+class Setting : public ::testing::Test {
+protected:
+    static ucs_status_t read_size(const Domain &domain, const char *value) {
+        setenv("UCX_GAUDI_COPY_MAX_MEMORY", value, 1);
+        uct_md_config_t *config = nullptr;
+        const ucs_status_t status = uct_md_config_read(domain.component(), nullptr, nullptr, &config);
+        if (status == UCS_OK)
+            uct_config_release(config);
+        return status;
+    }
+    /// `row` as in "LATENCY".
+    static ucs_status_t read_transport(const Domain &domain, const std::string &transport, const std::string &row,
+                                       const char *value) {
+        const std::string name = (transport == "gaudi_cpy" ? "UCX_GAUDI_CPY_" : "UCX_GAUDI_GDR_") + row;
+        setenv(name.c_str(), value, 1);
+        uct_iface_config_t *config = nullptr;
+        const ucs_status_t status = uct_md_iface_config_read(domain.md(), transport.c_str(), nullptr, nullptr, &config);
+        if (status == UCS_OK)
+            uct_config_release(config);
+        unsetenv(name.c_str());
+        return status;
+    }
+    void expect_refused(const Domain &domain, const std::string &row, const char *value) {
+        for (const char *transport : {"gaudi_cpy", "gaudi_gdr"}) {
+            EXPECT_EQ(read_transport(domain, transport, row, value), UCS_ERR_INVALID_PARAM) << row << '=' << value;
+            EXPECT_THAT(m_printed.complaints(), Contains(HasSubstr("Invalid value for " + row + ": '" + value + "'")));
+        }
+    }
+    void expect_accepted(const Domain &domain, const std::string &row, const char *value) {
+        for (const char *transport : {"gaudi_cpy", "gaudi_gdr"})
+            EXPECT_EQ(read_transport(domain, transport, row, value), UCS_OK) << row << '=' << value;
+        EXPECT_THAT(m_printed.complaints(), IsEmpty());
+    }
+
+    e2e::Printed m_printed;
+};
+
+TEST_F(Setting, negative_or_infinite_time_is_refused) {
+    const Domain domain;
+    for (const char *row : {"LATENCY", "OVERHEAD"})
+        for (const char *value : {"-1", "-1us", "-0.5ns", "inf", "nan"})
+            expect_refused(domain, row, value);
+    EXPECT_THAT(m_printed.complaints(), Contains(HasSubstr("Expected: time, not negative: <number>[m|s|ms|us|ns]")));
+}
+
+TEST_F(Setting, time_from_zero_up_is_accepted) {
+    const Domain domain;
+    for (const char *row : {"LATENCY", "OVERHEAD"})
+        for (const char *value : {"0", "1us", "1e-6s", "2.5ms"})
+            expect_accepted(domain, row, value);
+}
+
+TEST_F(Setting, bandwidth_that_is_not_above_zero_is_refused) {
+    const Domain domain;
+    for (const char *value : {"-1GBs", "0MBs", "infMBs", "nanMBs", "auto", "down:0MBs,1GBs", "1GBs,card:-2MBs"})
+        expect_refused(domain, "BW", value);
+}
+
+TEST_F(Setting, bandwidth_above_zero_is_accepted) {
+    const Domain domain;
+    for (const char *value : {"10GBs", "down:10GBs,up:20Gb/s,card:1TBps", "1GBs,card:2GBs"})
+        expect_accepted(domain, "BW", value);
+}
+
+TEST_F(Setting, negative_size_is_refused) {
+    const Domain domain;
+    for (const char *value : {"-1", "-5gb", "-0"}) {
+        EXPECT_EQ(read_size(domain, value), UCS_ERR_INVALID_PARAM) << value;
+        EXPECT_THAT(m_printed.complaints(),
+                    Contains(AllOf(HasSubstr("Invalid value for MAX_MEMORY: "), HasSubstr(value),
+                                   HasSubstr("Expected: size, not negative"))));
+    }
+}
+
+TEST_F(Setting, size_from_zero_up_is_accepted) {
+    const Domain domain;
+    for (const char *value : {"0", "5gb", "inf", "auto"})
+        EXPECT_EQ(read_size(domain, value), UCS_OK) << value;
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+/// The domain is there all the same: peers may have cards.
+TEST_F(Setting, variable_that_hides_all_cards_is_named_by_the_domain_and_the_allocation) {
+    setenv("HABANA_VISIBLE_MODULES", "99", 1);
+    const std::string sentence = "there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1, 2, ";
+    const Domain domain;
+    EXPECT_THAT(m_printed.text(), AllOf(HasSubstr(" DIAG "), HasSubstr(sentence)));
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+    uct_allocated_memory_t memory{};
+    EXPECT_NE(Buffer::allocate(domain, kMiB, {}, memory), UCS_OK);
+    EXPECT_THAT(m_printed.complaints(), AllOf(Contains(HasSubstr(sentence)), Each(HasSubstr(" ERROR "))));
+}
+
+} // namespace
