@@ -217,6 +217,17 @@ void Component::tell(ucm_event_type_t type, const Region &region) {
     m_host.call().ucm_event_leave();
 }
 
+/// Not the event for freed device memory: that would also make the range host memory to the memory-type cache, for a moment.
+/// No processor has these addresses, so to other listeners nothing was unmapped.
+void Component::drop_cached_registrations(Range range) {
+    ucm_event event{};
+    event.vm_unmapped.address = reinterpret_cast<void *>(range.base);
+    event.vm_unmapped.size = range.length;
+    m_host.call().ucm_event_enter();
+    m_host.call().ucm_event_dispatch(UCM_EVENT_VM_UNMAPPED, &event);
+    m_host.call().ucm_event_leave();
+}
+
 void Component::mapped(const Region &region) {
     if (region.card().exports() == Card::Exports::no && m_dmabuf.load(std::memory_order_relaxed) != UCS_NO)
         say_staged(region.card().why_no_exports().c_str());

@@ -41,6 +41,8 @@ public:
     /// A domain begins or ends; exports are as the last to begin wants them.
     void begin_domain(ucx::ucs_ternary_auto_value_t dmabuf);
     void end_domain() { m_advice.end(); }
+    /// UCX's registration cache forgets the range; what is in use there is deregistered by its last user.
+    void drop_cached_registrations(Range range);
     /// UCX's memory-type cache is told of blocks from now on.
     void start_listening(Cards &cards);
 

@@ -174,6 +174,8 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
         region = m_cards.look_up(handle->address);
     if (region) {
         handle->kind = MemoryHandle::Kind::gaudi;
+        // With a dma-buf it is registered for a memory handle; without one, for a single copy.
+        handle->unseen = dmabuf && region->origin() == Region::Origin::asked;
     } else if (dmabuf) {
         // An error would fail the registration of another vendor's memory with all domains: whether the driver can import
         // it is seen at the first copy.
@@ -202,6 +204,8 @@ Result<void> Md::mem_dereg(const uct_md_mem_dereg_params *params) {
     MemoryHandle *given = MemoryHandle::from(params->memh);
     if (!given || given->kind == MemoryHandle::Kind::allocated)
         return refuse(EINVAL, "mem_dereg", "that is no registration of gaudi_copy");
+    if (given->unseen)
+        m_component.drop_cached_registrations({given->address, given->length});
     delete given;
     return {};
 }

@@ -27,6 +27,8 @@ struct MemoryHandle {
     std::unique_ptr<HostRange> range;
     Region *region = nullptr;
     std::uint64_t generation = 0; // of the region when this was made
+    // UCP's memory handle for memory whose unmapping no hook will show: its end is the last chance to have UCX let go of it.
+    bool unseen = false;
     // Of memory that was attached: what its key said.
     std::int32_t process = 0;
     std::int32_t descriptor = -1;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory whose calls no hook sees, registered with an HCA by UCX, and then freed. The driver refuses to unmap what an HCA
+// has registered, and UCX keeps registrations in a cache.
+#include "fabric.h"
+#include "foreign_program.h"
+#include "owner.h"
+
+#include <optional>
+
+using namespace e2e;
+
+namespace {
+
+constexpr std::size_t kSize = (3 << 20) + 5;
+constexpr std::size_t kOffset = 12345;
+
+#ifdef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and so without the cache
+constexpr bool kHasCache = false;
+#else
+constexpr bool kHasCache = true;
+#endif
+
+/// UCX ends the registrations that its cache is to forget when it registers something, whatever that is.
+void register_something(Side &side) {
+    std::vector<char> host(1 << 20);
+    const Mapped mapped(side, host.data(), host.size());
+}
+
+/// A program, and its UCX, in one process.
+class Deregistration : public FabricTest {
+protected:
+    static Program::Memory allocate(const Program &program) { return program.allocate(kSize + kOffset); }
+    /// To itself, with memory handles of UCX's own making.
+    static void send(Side &side, const Program::Memory &from, const Program::Memory &to) {
+        ucp_request_param_t param{};
+        ucs_status_ptr_t received =
+            ucp_tag_recv_nbx(side.worker(), to.data(kOffset), kSize, 1, ~std::uint64_t{0}, &param);
+        side.finish(ucp_tag_send_nbx(side.self(), from.data(kOffset), kSize, 1, &param), "tag send");
+        side.finish(received, "tag receive");
+    }
+};
+
+TEST_F(Deregistration, unseen_memory_can_be_freed_after_the_next_registration) {
+    Program program(Program::Calls::looked_up);
+    Side side(kAllFeatures);
+    for (unsigned life = 0; life < 3; ++life) {
+        const Program::Memory memory = allocate(program);
+        {
+            const Mapped mapped(side, memory.data(kOffset), kSize);
+            EXPECT_FALSE(program.free(memory)) << "it is registered";
+        }
+        register_something(side);
+        EXPECT_TRUE(program.free(memory));
+    }
+}
+
+TEST_F(Deregistration, unseen_memory_can_be_freed_at_once_without_the_cache) {
+    set("UCX_RCACHE_ENABLE", "n");
+    Program program(Program::Calls::looked_up);
+    Side side(kAllFeatures);
+    const Program::Memory memory = allocate(program);
+    {
+        const Mapped mapped(side, memory.data(kOffset), kSize);
+        EXPECT_FALSE(program.free(memory)) << "it is registered";
+    }
+    EXPECT_TRUE(program.free(memory));
+}
+
+TEST_F(Deregistration, unseen_memory_that_was_only_sent_stays_registered) {
+    Program program(Program::Calls::looked_up);
+    Side side(kAllFeatures);
+    const Program::Memory from = allocate(program), to = allocate(program);
+    send(side, from, to);
+    register_something(side);
+    EXPECT_EQ(program.free(from), !kHasCache);
+}
+
+TEST_F(Deregistration, unseen_memory_that_was_only_sent_can_be_freed_without_the_cache) {
+    set("UCX_RCACHE_ENABLE", "n");
+    Program program(Program::Calls::looked_up);
+    Side side(kAllFeatures);
+    const Program::Memory from = allocate(program), to = allocate(program);
+    const std::vector<char> bytes = pattern(kSize, 1);
+    program.write(from, bytes, kOffset);
+    send(side, from, to);
+    EXPECT_EQ(program.read(to, kSize, kOffset), bytes);
+    EXPECT_TRUE(program.free(from));
+    EXPECT_TRUE(program.free(to));
+}
+
+TEST_F(Deregistration, of_one_handle_leaves_another_to_the_same_memory_in_use) {
+    run_pair([&](Side &side, bool first) {
+        if (!first)
+            return obey(side);
+        Program program(Program::Calls::looked_up);
+        const Program::Memory memory = allocate(program);
+        std::optional<Mapped> whole(std::in_place, side, memory.data(), kSize + kOffset);
+        const Mapped part(side, memory.data(kOffset), kSize);
+        whole.reset();
+        register_something(side);
+        if (program.free(memory))
+            throw Failure("what is registered was unmapped");
+        const std::vector<char> bytes = pattern(kSize, 2);
+        have_written(side, {part.key(), memory.address + kOffset, bytes});
+        if (program.read(memory, kSize, kOffset) != bytes)
+            throw Failure("wrong bytes");
+        dismiss(side);
+    });
+}
+
+} // namespace
