@@ -3,11 +3,11 @@
 
 #include "host_memory.h"
 #include "model.h"
+#include "os/system_call.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void say_full() {
 bool read_file(int fd, void *out, size_t size, uint64_t offset) {
     auto *to = static_cast<unsigned char *>(out);
     while (size > 0) {
-        const long got = syscall(SYS_pread64, fd, to, size, offset);
+        const long got = gaudi::os::system_call(SYS_pread64, fd, to, size, offset);
         if (got <= 0)
             return false;
         to += got;
@@ -46,7 +46,7 @@ bool read_file(int fd, void *out, size_t size, uint64_t offset) {
 bool write_file(int fd, const void *data, size_t size, uint64_t offset) {
     const auto *from = static_cast<const unsigned char *>(data);
     while (size > 0) {
-        const long put = syscall(SYS_pwrite64, fd, from, size, offset);
+        const long put = gaudi::os::system_call(SYS_pwrite64, fd, from, size, offset);
         if (put <= 0) {
             say_full();
             return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What goes wrong on a card: records, notification, reset.
 #include "card.h"
+#include "os/system_call.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -119,10 +119,11 @@ void Card::raise(uint64_t events) {
         (void)!write(context.notifier_fd, &one, sizeof one);
         return;
     }
-    const File process(static_cast<int>(syscall(SYS_pidfd_open, context.notifier_pid, 0)));
+    const File process(static_cast<int>(gaudi::os::system_call(SYS_pidfd_open, context.notifier_pid, 0)));
     if (!process)
         return;
-    const File notifier(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), context.notifier_fd, 0)));
+    const File notifier(
+        static_cast<int>(gaudi::os::system_call(SYS_pidfd_getfd, process.get(), context.notifier_fd, 0)));
     if (notifier)
         (void)!write(notifier.get(), &one, sizeof one);
 }

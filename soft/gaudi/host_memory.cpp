@@ -2,10 +2,10 @@
 #include "host_memory.h"
 
 #include "model.h"
+#include "os/system_call.h"
 
 #include <emmintrin.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,6 +19,8 @@
 
 namespace softgaudi {
 namespace {
+
+using gaudi::os::system_call;
 
 struct CloseFile {
     void operator()(std::FILE *file) const { std::fclose(file); }
@@ -160,13 +162,13 @@ SOFTGAUDI_DEVICE_ACCESS static void raw_store(uint64_t address, uint64_t value, 
 bool read_host(int32_t pid, uint64_t address, void *out, size_t size) {
     const iovec local{out, size};
     const iovec remote{reinterpret_cast<void *>(address), size};
-    return syscall(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
+    return system_call(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
 bool write_host(int32_t pid, uint64_t address, const void *data, size_t size) {
     const iovec local{const_cast<void *>(data), size};
     const iovec remote{reinterpret_cast<void *>(address), size};
-    return syscall(SYS_process_vm_writev, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
+    return system_call(SYS_process_vm_writev, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
 bool store_host(int32_t pid, uint64_t address, uint64_t value, size_t size) {

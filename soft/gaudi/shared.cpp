@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shared.h"
 
+#include "os/system_call.h"
+
 #include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <climits>
@@ -28,7 +28,7 @@ int64_t realtime_ns() {
 void Event::signal() {
     m_count.fetch_add(1, std::memory_order_seq_cst);
     if (m_waiters.load(std::memory_order_seq_cst) != 0)
-        syscall(SYS_futex, &m_count, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        gaudi::os::system_call(SYS_futex, &m_count, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void Event::wait(uint32_t count, uint64_t deadline_ns) const {
@@ -38,8 +38,8 @@ void Event::wait(uint32_t count, uint64_t deadline_ns) const {
     until.tv_nsec = static_cast<long>(deadline_ns % 1'000'000'000u);
     // A waiter that is killed leaves the number too high, which costs wake calls and nothing else.
     self->m_waiters.fetch_add(1, std::memory_order_seq_cst);
-    syscall(SYS_futex, &self->m_count, FUTEX_WAIT_BITSET, count, deadline_ns == kForever ? nullptr : &until, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
+    gaudi::os::system_call(SYS_futex, &self->m_count, FUTEX_WAIT_BITSET, count,
+                           deadline_ns == kForever ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
     self->m_waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 

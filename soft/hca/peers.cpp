@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "peers.h"
 
+#include "os/system_call.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 
 namespace softhca {
 namespace {
+
+using gaudi::os::system_call;
 
 constexpr size_t kEntries = 64;
 
@@ -26,7 +29,7 @@ bool Peers::dying(uint32_t process) const {
     char byte = 0;
     const iovec local{&byte, 1}, remote{nullptr, 1};
     const int32_t pid = m_fabric.state().processes.entries[process].pid.load();
-    return syscall(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
+    return system_call(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
 }
 
 Peers::Entry::Entry(uint32_t key, File file, const MrEntry &region) : m_key(key), m_file(std::move(file)) {
@@ -64,8 +67,8 @@ Peers::Import Peers::import(const MrEntry &region, uint32_t key) {
     if (!file && region.process == m_fabric.self())
         file = File(fcntl(region.fd, F_DUPFD_CLOEXEC, 0));
     if (!file) {
-        const File process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-        file = File(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), region.fd, 0)));
+        const File process(static_cast<int>(system_call(SYS_pidfd_open, pid, 0)));
+        file = File(static_cast<int>(system_call(SYS_pidfd_getfd, process.get(), region.fd, 0)));
     }
     if (!file)
         return {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transfer.h"
 
+#include "os/system_call.h"
+
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -12,13 +13,15 @@
 namespace softhca {
 namespace {
 
+using gaudi::os::system_call;
+
 constexpr size_t kPiece = 1 << 20;    // a region is held no longer than one of these takes
 constexpr size_t kBounce = 256 << 10; // stays in the cache
 
 bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes) {
     const iovec local{mine, bytes};
     const iovec remote{reinterpret_cast<void *>(address), bytes};
-    return syscall(call, pid, &local, 1, &remote, 1, 0) == static_cast<long>(bytes);
+    return system_call(call, pid, &local, 1, &remote, 1, 0) == static_cast<long>(bytes);
 }
 
 /// A kernel's dma-buf has no read and no write; it can be mapped, if its exporter allows it.
@@ -37,7 +40,7 @@ bool mapped_copy(int fd, uint64_t offset, void *mine, size_t bytes, bool write) 
 
 bool file_copy(long call, int fd, uint64_t offset, unsigned char *mine, size_t bytes) {
     while (bytes > 0) {
-        const long moved = syscall(call, fd, mine, bytes, offset);
+        const long moved = system_call(call, fd, mine, bytes, offset);
         if (moved <= 0)
             return false;
         mine += moved;

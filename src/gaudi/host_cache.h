@@ -47,7 +47,8 @@ private:
     static std::atomic<HostCache *> s_only;
 
     const unsigned m_forks = forks();
-    HostCache *const m_parents; // kept: to end its mappings would end those of the process that we were forked off
+    // Kept: to end its mappings would end those of the process that we were forked off.
+    [[maybe_unused]] HostCache *const m_parents;
     std::atomic<bool> m_enabled;
     std::mutex m_mutex;
     std::map<std::uint64_t, Entry> m_entries; // by begin; they do not overlap

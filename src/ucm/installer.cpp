@@ -19,7 +19,7 @@ std::atomic<Host *> s_first{nullptr};
 
 /// Never an error: UCX would do without its caches of registrations.
 ucs_status_t install(int events) {
-    if ((events & (UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE)) == 0)
+    if ((static_cast<unsigned>(events) & (UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE)) == 0)
         return UCS_OK;
     const Host &host = *s_first.load(std::memory_order_acquire);
     try {

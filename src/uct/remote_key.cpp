@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "remote_key.h"
 
+#include "os/system_call.h"
+
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -96,12 +97,12 @@ Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
 Result<thunk::Fd> RemoteKey::fetch() const {
     if (descriptor < 0) // neither kind can be fetched
         return refuse(ENOTSUP, "the memory that a remote key names is not exported as a dma-buf");
-    const thunk::Fd target(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+    const thunk::Fd target(static_cast<int>(os::system_call(SYS_pidfd_open, process, 0)));
     if (!target)
         return refuse(errno, fmt::format("process {} of a remote key cannot be reached: {} (is it in another pid "
                                          "namespace?)",
                                          process, std::strerror(errno)));
-    thunk::Fd fetched(static_cast<int>(syscall(SYS_pidfd_getfd, target.get(), descriptor, 0)));
+    thunk::Fd fetched(static_cast<int>(os::system_call(SYS_pidfd_getfd, target.get(), descriptor, 0)));
     if (!fetched)
         return refuse(errno,
                       fmt::format("descriptor {} of process {} cannot be fetched: {}{}", descriptor, process,

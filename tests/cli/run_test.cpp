@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "command.h"
 
-#include <gmock/gmock.h>
+#include "os/system_call.h"
 
-#include <sys/syscall.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <fstream>
@@ -151,7 +151,7 @@ TEST(Run, LeftoverIsSweptButNotBeforeItsProgramEnded) {
     Command command(run({}, {"/bin/sh", "-c", "echo $$; echo $SOFTGAUDI_DIR; exec sleep 1000"}));
     const pid_t program = std::stoi(command.out().line());
     const auto ended =
-        static_cast<int>(::syscall(SYS_pidfd_open, program, 0)); // readable then; files are closed before
+        static_cast<int>(gaudi::os::system_call(SYS_pidfd_open, program, 0)); // readable then; files are closed before
     ASSERT_GE(ended, 0);
     const fs::path left = made(command.out().line());
     command.kill(SIGKILL);

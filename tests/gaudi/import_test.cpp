@@ -4,9 +4,9 @@
 #include "engine.h"
 
 #include "gaudi/mover.h"
+#include "os/system_call.h"
 
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 
 #include <cstdarg>
 
@@ -32,7 +32,7 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
     void *argument = va_arg(args, void *);
     va_end(args);
     if (request != 0xC0286444)
-        return static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
+        return static_cast<int>(os::system_call(SYS_ioctl, fd, request, argument));
     auto &asked = *static_cast<Asked *>(argument);
     ++s_asked;
     if (asked.operation != 99 || !s_imports) {

@@ -2,12 +2,13 @@
 // Remote keys: 24 bytes that may come from anywhere.
 #include "uct_side.h"
 
+#include "os/system_call.h"
+
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -225,9 +226,9 @@ TEST_F(Key, of_a_process_that_may_not_be_looked_into_is_refused_with_the_reason)
     // Who may look into everybody gives that up.
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2] = {};
-    ASSERT_EQ(syscall(SYS_capget, &header, data), 0);
+    ASSERT_EQ(gaudi::os::system_call(SYS_capget, &header, data), 0);
     data[0].effective &= ~(1u << CAP_SYS_PTRACE);
-    ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
+    ASSERT_EQ(gaudi::os::system_call(SYS_capset, &header, data), 0);
     const Domain domain;
     EXPECT_NE(attach(domain, neighbour.key), UCS_OK);
     EXPECT_THAT(m_printed.complaints().back(), HasSubstr("ptrace rules forbid it"));
