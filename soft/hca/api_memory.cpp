@@ -78,6 +78,7 @@ int register_region(ibv_pd *pd, const Region &region, unsigned access, std::shar
         fresh.base = region.base;
         fresh.fd = mr->descriptor ? mr->descriptor->get() : -1;
         fresh.kernel = region.kernel;
+        fresh.imported.store(0);
         for (auto *counter : {&fresh.traffic.local_read, &fresh.traffic.local_written, &fresh.traffic.remote_read,
                               &fresh.traffic.remote_written})
             counter->store(0);
@@ -189,8 +190,10 @@ SOFTHCA_API int ibv_rereg_mr(ibv_mr *, int, ibv_pd *, void *, size_t, int) {
 SOFTHCA_API int ibv_dereg_mr(ibv_mr *verbs) {
     return guarded([&] {
         Mr &mr = Mr::of(verbs);
-        if (Hca *hca = hca_of(verbs->context))
+        if (Hca *hca = hca_of(verbs->context)) {
             hca->fabric().drop(*mr.entry);
+            hca->engine().peers().close_deregistered();
+        }
         Pd::of(verbs->pd).users.fetch_sub(1);
         delete &mr;
         return 0;

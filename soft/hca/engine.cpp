@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <system_error>
 
 namespace softhca {
 namespace {
@@ -60,6 +61,15 @@ void Engine::start() {
         std::thread([this] { run(); }).detach(); // lives as long as the process
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     });
+}
+
+/// The thread closes a peer's dma-buf when the peer deregisters it. A request does not fail for want of the thread: later
+/// imports close the dma-buf too.
+void Engine::start_to_hear_of_deregistrations() {
+    try {
+        start();
+    } catch (const std::system_error &) {
+    }
 }
 
 void Engine::list(Qp &qp) {
@@ -123,6 +133,8 @@ bool Engine::step_here(Qp &qp) {
     if (!busy || qp_state(*qp.entry) == IBV_QPS_SQD)
         return false;
     step(qp);
+    if (peers().imported_from_others())
+        start_to_hear_of_deregistrations();
     const std::lock_guard own(qp.mutex);
     return qp.work.empty();
 }
@@ -158,6 +170,7 @@ void Engine::forget(Qp &qp) {
         qp.tries = qp.rnr_tries = 0;
     }
     m_deliveries.remove_if([&](const Delivery &delivery) { return delivery.qp == qp.id; });
+    peers().close_deregistered_and_dead(); // a program drops a queue pair when it learns of its peer's end
 }
 
 Qp *Engine::next(uint64_t now, uint64_t &deadline) {
@@ -190,6 +203,7 @@ void Engine::run() {
                 continue;
             }
         }
+        peers().close_deregistered(); // perhaps that is what another process has signalled
         rest(seen, deadline);
     }
 }

@@ -30,6 +30,7 @@ public:
     void look();
     /// Nothing is being worked on while the caller has this.
     std::unique_lock<std::mutex> pause() { return std::unique_lock(m_busy); }
+    Peers &peers() { return m_requester.peers(); }
     /// Forgets everything about a queue pair that is reset or destroyed; afterwards the engine does not touch it.
     void forget(Qp &qp);
 
@@ -44,6 +45,7 @@ private:
     };
 
     void start();
+    void start_to_hear_of_deregistrations();
     void wake_thread(Qp &qp);
     void begin_job();
     void run();

@@ -168,7 +168,17 @@ void Fabric::drop(MrEntry &entry) {
         m_state->devices[entry.device].regions.fetch_sub(1);
     }
     await_untouched(key);
+    const bool imported = entry.imported.load(std::memory_order_seq_cst) != 0;
     entry.id.store(0, std::memory_order_seq_cst);
+    if (imported)
+        wake_engines();
+}
+
+void Fabric::wake_engines() {
+    for (ProcessEntry &process : m_state->processes.entries) {
+        if (process.id.load() != 0)
+            process.wake.signal();
+    }
 }
 
 void Fabric::await_untouched(uint32_t key) {
@@ -184,7 +194,7 @@ void Fabric::await_untouched(uint32_t key) {
 }
 
 bool Fabric::reclaim() {
-    bool any = false;
+    bool any = false, imported = false;
     for (ProcessEntry &process : m_state->processes.entries) {
         const auto index = static_cast<uint32_t>(&process - m_state->processes.entries.data());
         if (process.id.load() == 0 || alive(index))
@@ -198,12 +208,16 @@ bool Fabric::reclaim() {
         sweep(m_state->qps);
         sweep(m_state->srqs);
         sweep(m_state->cqs);
+        for (const MrEntry &region : m_state->mrs.entries)
+            imported |= region.id.load() != 0 && region.process == index && region.imported.load() != 0;
         sweep(m_state->mrs);
         sweep(m_state->channels);
         sweep(m_state->contexts);
         process.id.store(0);
         any = true;
     }
+    if (imported)
+        wake_engines();
     return any;
 }
 

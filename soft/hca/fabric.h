@@ -98,6 +98,8 @@ private:
     void empty(QpEntry &entry);
     void empty(MrEntry &entry);
     void await_untouched(uint32_t key);
+    /// So that they close the dma-bufs of regions that are gone.
+    void wake_engines();
 
     std::string m_dir;
     State *m_state;

@@ -17,7 +17,18 @@ namespace {
 
 using gaudi::os::system_call;
 
-constexpr size_t kEntries = 64;
+constexpr size_t kImports = 64;
+
+/// A process's descriptor, opened here; none, and errno, on failure.
+File open_descriptor(int32_t pid, int fd, bool own) {
+    // A description of our own where that works: it does not prolong the export. A kernel's dma-buf is only shared.
+    if (File file(open(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), O_RDWR | O_CLOEXEC)); file)
+        return file;
+    if (own)
+        return File(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    const File process(static_cast<int>(system_call(SYS_pidfd_open, pid, 0)));
+    return process ? File(static_cast<int>(system_call(SYS_pidfd_getfd, process.get(), fd, 0))) : File();
+}
 
 } // namespace
 
@@ -32,8 +43,9 @@ bool Peers::dying(uint32_t process) const {
     return system_call(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
 }
 
-Peers::Entry::Entry(uint32_t key, File file, const MrEntry &region) : m_key(key), m_file(std::move(file)) {
-    if (!m_file || region.kernel)
+Peers::Import::Import(uint32_t key, File file, const MrEntry &region)
+    : m_key(key), m_process(region.process), m_file(std::move(file)) {
+    if (region.kernel)
         return; // a kernel's dma-buf is mapped piece by piece, if its exporter allows it at all
     m_begin = region.base % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     m_length = m_begin + region.length;
@@ -43,39 +55,61 @@ Peers::Entry::Entry(uint32_t key, File file, const MrEntry &region) : m_key(key)
         m_map = static_cast<unsigned char *>(memory);
 }
 
-Peers::Entry::~Entry() {
+Peers::Import::~Import() {
     if (m_map)
         munmap(m_map, m_length);
 }
 
-Peers::Import Peers::import(const MrEntry &region, uint32_t key) {
-    if (!m_entries.empty() && m_entries.front().key() == key)
-        return m_entries.front().import();
-    // What was deregistered meanwhile must not be kept.
-    m_entries.remove_if([&](const Entry &entry) { // but for the last one: a copy may be at it
-        return &entry != &m_entries.front() && m_fabric.state().mrs.find(entry.key()) == nullptr;
-    });
-    const auto known =
-        std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.key() == key; });
-    if (known != m_entries.end()) {
-        m_entries.splice(m_entries.begin(), m_entries, known);
-        return m_entries.front().import();
+Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
+    {
+        const std::lock_guard guard(m_mutex);
+        const auto known = std::find_if(m_imports.begin(), m_imports.end(),
+                                        [key](const ImportPtr &import) { return import->key() == key; });
+        if (known != m_imports.end()) {
+            m_imports.splice(m_imports.begin(), m_imports, known);
+            return m_imports.front();
+        }
     }
-    const int32_t pid = m_fabric.state().processes.entries[region.process].pid.load();
-    // A description of our own where that works: it does not prolong the export. A kernel's dma-buf is only shared.
-    File file(open(fmt::format("/proc/{}/fd/{}", pid, region.fd).c_str(), O_RDWR | O_CLOEXEC));
-    if (!file && region.process == m_fabric.self())
-        file = File(fcntl(region.fd, F_DUPFD_CLOEXEC, 0));
-    if (!file) {
-        const File process(static_cast<int>(system_call(SYS_pidfd_open, pid, 0)));
-        file = File(static_cast<int>(system_call(SYS_pidfd_getfd, process.get(), region.fd, 0)));
+    close_deregistered();
+    // Before the look-up of the region ends: its owner waits for that before it asks who has to be woken.
+    if (region.process != m_fabric.self()) {
+        m_from_others.store(true, std::memory_order_relaxed);
+        region.imported.store(1, std::memory_order_seq_cst);
     }
+    File file = open_descriptor(m_fabric.state().processes.entries[region.process].pid.load(), region.fd,
+                                region.process == m_fabric.self());
     if (!file)
-        return {};
-    m_entries.emplace_front(key, std::move(file), region);
-    if (m_entries.size() > kEntries)
-        m_entries.pop_back();
-    return m_entries.front().import();
+        return nullptr;
+    auto import = std::make_shared<const Import>(key, std::move(file), region);
+    ImportPtr oldest; // closed without the lock
+    const std::lock_guard guard(m_mutex);
+    m_imports.push_front(import);
+    if (m_imports.size() > kImports) {
+        oldest = std::move(m_imports.back());
+        m_imports.pop_back();
+    }
+    return import;
+}
+
+template <class Stale>
+void Peers::close_if(Stale stale) {
+    std::list<ImportPtr> closed; // without the lock: the memory hooks of a program may see the unmapping
+    const std::lock_guard guard(m_mutex);
+    for (auto at = m_imports.begin(); at != m_imports.end();) {
+        const auto next = std::next(at);
+        if (stale(**at))
+            closed.splice(closed.end(), m_imports, at);
+        at = next;
+    }
+}
+
+void Peers::close_deregistered() {
+    close_if([this](const Import &import) { return !m_fabric.state().mrs.find(import.key()); });
+}
+
+void Peers::close_deregistered_and_dead() {
+    close_if(
+        [this](const Import &import) { return !m_fabric.state().mrs.find(import.key()) || !alive(import.process()); });
 }
 
 } // namespace softhca

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Other processes of the fabric, and the descriptors of theirs that the engine uses. Only the engine's thread calls it.
+// Other processes of the fabric, and the dma-bufs of regions that the engine has open to copy from and to.
 #pragma once
 
 #include "fabric.h"
 
+#include <atomic>
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <mutex>
 
 namespace softhca {
 
@@ -18,33 +21,47 @@ public:
     /// The same when its memory was found missing: a process loses that first when it dies.
     bool dying(uint32_t process) const;
 
-    /// The dma-buf that a region was registered with, as this process has it.
-    struct Import {
-        int fd = -1;
-        const unsigned char *window = nullptr; // the region's bytes, for the kernel to read; null where there is none
-    };
-    Import import(const MrEntry &region, uint32_t key);
-
-private:
-    class Entry {
+    /// The dma-buf that a region was registered with, as this process has it open.
+    class Import {
     public:
-        Entry(uint32_t key, File file, const MrEntry &region);
-        ~Entry();
-        Entry(const Entry &) = delete;
-        Entry &operator=(const Entry &) = delete;
+        Import(uint32_t key, File file, const MrEntry &region);
+        ~Import();
+        Import(const Import &) = delete;
+        Import &operator=(const Import &) = delete;
 
         uint32_t key() const { return m_key; }
-        Import import() const { return {m_file.get(), m_map ? m_map + m_begin : nullptr}; }
+        uint32_t process() const { return m_process; }
+        int fd() const { return m_file.get(); }
+        /// The region's bytes, for the kernel to read; null where they cannot be mapped.
+        const unsigned char *window() const { return m_map ? m_map + m_begin : nullptr; }
 
     private:
-        const uint32_t m_key;
+        const uint32_t m_key, m_process; // of the region, of its owner
         const File m_file;
         size_t m_begin = 0, m_length = 0; // of the region in the mapping, of the mapping
         unsigned char *m_map = nullptr;
     };
+    using ImportPtr = std::shared_ptr<const Import>;
+
+    /// For the engine alone, while it touches the region. Null when the dma-buf cannot be opened.
+    ImportPtr import(MrEntry &region, uint32_t key);
+    /// Whether a dma-buf of another process was ever opened: that process wakes the engine when it deregisters.
+    bool imported_from_others() const { return m_from_others.load(std::memory_order_relaxed); }
+
+    // ---- for any thread; a copy under way keeps what it uses
+    /// Closes the dma-bufs whose regions were deregistered.
+    void close_deregistered();
+    /// And those of processes that ended.
+    void close_deregistered_and_dead();
+
+private:
+    template <class Stale>
+    void close_if(Stale stale);
 
     Fabric &m_fabric;
-    std::list<Entry> m_entries; // most recently used first; bounded, they keep memory of others alive
+    std::atomic<bool> m_from_others{false};
+    std::mutex m_mutex;
+    std::list<ImportPtr> m_imports; // most recently used first; bounded, they keep memory of others alive
 };
 
 } // namespace softhca

@@ -159,10 +159,12 @@ Outcome Requester::reliable(const Qp &qp, const Work &work) {
 
     const uint32_t id = qp.entry->peer_qp.load();
     QpEntry *peer = m_fabric.state().qps.find(id);
+    const bool alive = peer && peers().alive(peer->process);
+    if (!alive)
+        peers().close_deregistered_and_dead();
     // A peer that is gone is no different from one that is silent: a NIC finds out by its retries.
-    if (!link_up(qp.entry->device) || !peer || !m_transfer.peers().alive(peer->process) || peer->type != IBV_QPT_RC ||
-        !answers(qp_state(*peer)) || peer->peer_qp.load() != qp.id ||
-        lid_of(peer->device) != qp.entry->peer_lid.load() || !link_up(peer->device))
+    if (!link_up(qp.entry->device) || !alive || peer->type != IBV_QPT_RC || !answers(qp_state(*peer)) ||
+        peer->peer_qp.load() != qp.id || lid_of(peer->device) != qp.entry->peer_lid.load() || !link_up(peer->device))
         return again(Outcome::Next::no_answer);
 
     switch (work.opcode) {
@@ -219,7 +221,7 @@ Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, u
     case Transfer::Fault::source:
         return failed(IBV_WC_LOC_PROT_ERR);
     case Transfer::Fault::target:
-        if (m_transfer.peers().dying(taken.process))
+        if (peers().dying(taken.process))
             return again(Outcome::Next::no_answer);
         return responder_fails(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
     case Transfer::Fault::none:
@@ -260,8 +262,7 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
             const bool mine = (fault == Transfer::Fault::target) == read;
             if (mine)
                 return failed(IBV_WC_LOC_PROT_ERR);
-            return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::no_answer)
-                                                          : refused(IBV_WC_REM_OP_ERR, id);
+            return peers().dying(peer.process) ? again(Outcome::Next::no_answer) : refused(IBV_WC_REM_OP_ERR, id);
         }
     }
     if (carries_immediate(work.opcode)) {
@@ -298,8 +299,7 @@ Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local,
         return old == work.compare_add ? work.swap : old;
     });
     if (!done)
-        return m_transfer.peers().dying(peer.process) ? again(Outcome::Next::no_answer)
-                                                      : refused(IBV_WC_REM_OP_ERR, id);
+        return peers().dying(peer.process) ? again(Outcome::Next::no_answer) : refused(IBV_WC_REM_OP_ERR, id);
     const Segments result = {{0, 0, kBytes, reinterpret_cast<unsigned char *>(&before)}};
     if (m_transfer.move(result, local, false) != Transfer::Fault::none)
         return failed(IBV_WC_LOC_PROT_ERR);
@@ -325,7 +325,7 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
     QpEntry *peer = m_fabric.state().qps.find(work.qp_num);
     if (!peer || peer->type != IBV_QPT_UD || lid_of(peer->device) != work.lid || peer->qkey.load() != work.qkey ||
         !answers(qp_state(*peer)) || !link_up(qp.entry->device) || !link_up(peer->device) ||
-        !m_transfer.peers().alive(peer->process))
+        !peers().alive(peer->process))
         return outcome;
     const Taken taken = take_receive(work.qp_num);
     if (taken.state != Taken::State::yes)

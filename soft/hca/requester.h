@@ -34,6 +34,8 @@ class Requester {
 public:
     explicit Requester(Fabric &fabric) : m_fabric(fabric), m_transfer(fabric) {}
 
+    Peers &peers() { return m_transfer.peers(); }
+
     Outcome perform(const Qp &qp, const Work &work);
 
 private:

@@ -143,9 +143,10 @@ struct MrEntry : Entry {
     uint32_t device, pd, access;
     Kind kind;
     uint64_t iova, length;
-    uint64_t base; // host: address in its process; dma-buf: offset in the file
-    int32_t fd;    // dma-buf: in its process
-    bool kernel;   // a dma-buf of the kernel's, which can only be mapped
+    uint64_t base;                  // host: address in its process; dma-buf: offset in the file
+    int32_t fd;                     // dma-buf: in its process
+    bool kernel;                    // a dma-buf of the kernel's, which can only be mapped
+    std::atomic<uint32_t> imported; // dma-buf: 1 when the engine of another process has opened it
     Traffic traffic;
 };
 
@@ -162,7 +163,7 @@ inline constexpr size_t kUnit = 32 * 1024;
 inline constexpr size_t kUnits = 32768; // 1 GiB, sparse
 
 struct State {
-    static constexpr uint32_t kMagic = 0x48434131; // changes with the layout
+    static constexpr uint32_t kMagic = 0x48434132; // changes with the layout
 
     std::atomic<uint32_t> magic;
     RobustMutex tables;  // taken before any other lock: places in tables, queue memory

@@ -62,8 +62,8 @@ uint64_t total(const Segments &segments) {
 /// Where a segment's bytes are.
 struct Transfer::Place {
     int32_t pid = 0;
-    uint64_t address = 0; // in that process
-    int fd = -1;          // or else a file
+    uint64_t address = 0;    // in that process
+    Peers::ImportPtr import; // or else in this dma-buf
     uint64_t offset = 0;
     const unsigned char *window = nullptr; // the file's bytes in this process, to be read by the kernel
     bool kernel = false;
@@ -91,17 +91,18 @@ bool Transfer::resolve(const Segment &segment, Place &place, Touch &touch) {
         return true;
     }
     touch.set(segment.key);
-    const MrEntry *region = m_fabric.state().mrs.find(segment.key);
+    MrEntry *region = m_fabric.state().mrs.find(segment.key);
     if (!region)
         return false;
     const uint64_t inside = segment.address - region->iova;
     if (region->kind == Kind::dmabuf) {
-        const Peers::Import import = m_peers.import(*region, segment.key);
-        place.fd = import.fd;
+        place.import = m_peers.import(*region, segment.key);
+        if (!place.import)
+            return false;
         place.offset = region->base + inside;
         place.kernel = region->kernel;
-        place.window = import.window ? import.window + inside : nullptr;
-        return place.fd >= 0;
+        place.window = place.import->window() ? place.import->window() + inside : nullptr;
+        return true;
     }
     place.pid = m_fabric.state().processes.entries[region->process].pid.load();
     place.address = region->base + inside;
@@ -110,20 +111,20 @@ bool Transfer::resolve(const Segment &segment, Place &place, Touch &touch) {
 }
 
 bool Transfer::read(const Place &from, void *out, size_t bytes) {
-    if (from.fd < 0)
+    if (!from.import)
         return vm_copy(SYS_process_vm_readv, from.pid, from.address, out, bytes);
     if (from.kernel)
-        return mapped_copy(from.fd, from.offset, out, bytes, false);
-    return file_copy(SYS_pread64, from.fd, from.offset, static_cast<unsigned char *>(out), bytes);
+        return mapped_copy(from.import->fd(), from.offset, out, bytes, false);
+    return file_copy(SYS_pread64, from.import->fd(), from.offset, static_cast<unsigned char *>(out), bytes);
 }
 
 bool Transfer::write(const Place &to, const void *data, size_t bytes) {
     auto *mine = static_cast<unsigned char *>(const_cast<void *>(data));
-    if (to.fd < 0)
+    if (!to.import)
         return vm_copy(SYS_process_vm_writev, to.pid, to.address, mine, bytes);
     if (to.kernel)
-        return mapped_copy(to.fd, to.offset, mine, bytes, true);
-    return file_copy(SYS_pwrite64, to.fd, to.offset, mine, bytes);
+        return mapped_copy(to.import->fd(), to.offset, mine, bytes, true);
+    return file_copy(SYS_pwrite64, to.import->fd(), to.offset, mine, bytes);
 }
 
 bool Transfer::there(const Place &place, size_t bytes) {
