@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events.h"
 
+#include "report.h"
+
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace softhca {
 namespace {
@@ -11,8 +17,16 @@ namespace {
 /// One record; a pipe takes so few bytes whole or not at all.
 void put(const std::string &path, const void *record, size_t bytes) {
     const File fifo(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    if (fifo)
-        (void)!write(fifo.get(), record, bytes); // full means that thousands wait to be read
+    if (fifo && write(fifo.get(), record, bytes) == static_cast<ssize_t>(bytes))
+        return;
+    const int error = errno;
+    if (error == ENOENT || error == ENXIO || error == EPIPE)
+        return; // the context, the channel or its process has just ended
+    if (is_first(Shortage::event, error))
+        report(
+            fmt::format("an event is lost because {} cannot be written to: {}{}; a program that waits for it may wait "
+                        "for ever",
+                        path, std::strerror(error), error == EAGAIN ? " (thousands of events wait to be read)" : ""));
 }
 
 } // namespace

@@ -2,23 +2,15 @@
 #include "hca.h"
 
 #include "events.h"
+#include "report.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include <cstdio>
 #include <cstring>
-#include <string_view>
 
 namespace softhca {
-namespace {
-
-void say(std::string_view sentence) {
-    std::fprintf(stderr, "softhca: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
-}
-
-} // namespace
 
 const char *bus_id(unsigned device) {
     static constexpr std::array<const char *, kMaxDevices> names = {"0000:1c:00.0", "0000:9d:00.0", "0000:36:00.0",
@@ -33,7 +25,7 @@ bool Hca::current(const Hca *hca) { return hca && soft::Instance<Hca>::made() ==
 std::unique_ptr<Hca> Hca::make() {
     auto config = read_config();
     if (!config) {
-        say(config.error());
+        report(config.error());
         return nullptr;
     }
     std::unique_ptr<Hca> hca(new Hca(std::move(*config)));
@@ -45,11 +37,12 @@ Hca::Hca(Config config) : m_config(std::move(config)), m_fault_counts(m_config.f
 bool Hca::set_up() {
     m_fabric = Fabric::open(m_config.dir);
     if (!m_fabric) {
-        say(fmt::format("cannot set up {}/fabric: {}", m_config.dir, std::strerror(errno)));
+        report(fmt::format("cannot set up {}/fabric: {}", m_config.dir, std::strerror(errno)));
         return false;
     }
     if (!m_fabric->enter()) {
-        say(fmt::format("too many processes share {}", m_config.dir));
+        report(errno == ENOMEM ? fmt::format("too many processes share {}", m_config.dir)
+                               : fmt::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
         return false;
     }
     // Engines of other processes reach this one's memory as a NIC would, without its help.
@@ -68,7 +61,7 @@ bool Hca::make_clock() {
         mkdir(m_config.clock_dir.c_str(), 0700);
         state = softgaudi::map_clock(m_config.clock_dir);
         if (!state) {
-            say(fmt::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
+            report(fmt::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
             return false;
         }
     }

@@ -2,6 +2,7 @@
 #include "peers.h"
 
 #include "os/system_call.h"
+#include "report.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace softhca {
 namespace {
@@ -28,6 +30,31 @@ File open_descriptor(int32_t pid, int fd, bool own) {
         return File(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     const File process(static_cast<int>(system_call(SYS_pidfd_open, pid, 0)));
     return process ? File(static_cast<int>(system_call(SYS_pidfd_getfd, process.get(), fd, 0))) : File();
+}
+
+const char *import_advice(int error) {
+    switch (error) {
+    case EMFILE:
+        return "; raise this process's limit of open files (ulimit -n)";
+    case ENFILE:
+        return "; raise the machine's limit of open files (sysctl fs.file-max)";
+    case EACCES:
+    case EPERM:
+        return "; the HCA needs the right to trace that process: same user, same user namespace, "
+               "kernel.yama.ptrace_scope below 2";
+    default:
+        return "";
+    }
+}
+
+void report_refused_import(const MrEntry &region, int32_t pid, int error) {
+    if (error == ENOENT || error == ESRCH)
+        return; // the process has ended, and its peer's retries find that out
+    if (is_first(Shortage::import, error))
+        report(
+            fmt::format("cannot open the dma-buf of a memory region (descriptor {} of process {}): {}; requests that "
+                        "use it fail{}",
+                        region.fd, pid, std::strerror(error), import_advice(error)));
 }
 
 } // namespace
@@ -76,10 +103,12 @@ Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
         m_from_others.store(true, std::memory_order_relaxed);
         region.imported.store(1, std::memory_order_seq_cst);
     }
-    File file = open_descriptor(m_fabric.state().processes.entries[region.process].pid.load(), region.fd,
-                                region.process == m_fabric.self());
-    if (!file)
+    const int32_t pid = m_fabric.state().processes.entries[region.process].pid.load();
+    File file = open_descriptor(pid, region.fd, region.process == m_fabric.self());
+    if (!file) {
+        report_refused_import(region, pid, errno);
         return nullptr;
+    }
     auto import = std::make_shared<const Import>(key, std::move(file), region);
     ImportPtr oldest; // closed without the lock
     const std::lock_guard guard(m_mutex);

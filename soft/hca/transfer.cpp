@@ -2,13 +2,17 @@
 #include "transfer.h"
 
 #include "os/system_call.h"
+#include "report.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 
 namespace softhca {
 namespace {
@@ -18,10 +22,27 @@ using gaudi::os::system_call;
 constexpr size_t kPiece = 1 << 20;    // a region is held no longer than one of these takes
 constexpr size_t kBounce = 256 << 10; // stays in the cache
 
+/// With errno; `pid` is 0 for the memory of a card. Memory that is not there and a process that has ended are the program's
+/// affair, and its completion says so: then nothing is allocated, which might map what has just been missed.
+void report_failed_copy(int32_t pid) {
+    const int error = errno;
+    if (error == EFAULT || error == ESRCH || !is_first(Shortage::copy, error))
+        return;
+    const char *advice = error == EPERM    ? "; the HCA needs the right to trace that process: same user, same user "
+                                             "namespace, kernel.yama.ptrace_scope below 2"
+                         : error == ENOSPC ? "; the tmpfs that holds it is full"
+                                           : "";
+    report(fmt::format("cannot access the memory of {}: {}; requests that need it fail{}",
+                       pid == 0 ? "a card" : fmt::format("process {}", pid), std::strerror(error), advice));
+}
+
 bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes) {
     const iovec local{mine, bytes};
     const iovec remote{reinterpret_cast<void *>(address), bytes};
-    return system_call(call, pid, &local, 1, &remote, 1, 0) == static_cast<long>(bytes);
+    const long moved = system_call(call, pid, &local, 1, &remote, 1, 0);
+    if (moved < 0)
+        report_failed_copy(pid);
+    return moved == static_cast<long>(bytes);
 }
 
 /// A kernel's dma-buf has no read and no write; it can be mapped, if its exporter allows it.
@@ -30,8 +51,13 @@ bool mapped_copy(int fd, uint64_t offset, void *mine, size_t bytes, bool write) 
     const uint64_t begin = offset / page * page;
     const size_t length = bytes + (offset - begin);
     void *memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
+        if (const int error = errno; is_first(Shortage::map, error))
+            report(fmt::format("cannot map a dma-buf of the kernel: {}; requests that use it fail. Not every exporter "
+                               "allows it",
+                               std::strerror(error)));
         return false;
+    }
     const auto address = reinterpret_cast<uint64_t>(memory) + (offset - begin);
     const bool done = vm_copy(write ? SYS_process_vm_writev : SYS_process_vm_readv, getpid(), address, mine, bytes);
     munmap(memory, length);
@@ -41,6 +67,8 @@ bool mapped_copy(int fd, uint64_t offset, void *mine, size_t bytes, bool write) 
 bool file_copy(long call, int fd, uint64_t offset, unsigned char *mine, size_t bytes) {
     while (bytes > 0) {
         const long moved = system_call(call, fd, mine, bytes, offset);
+        if (moved < 0)
+            report_failed_copy(0);
         if (moved <= 0)
             return false;
         mine += moved;

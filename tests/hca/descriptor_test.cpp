@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The descriptors of dma-bufs: a program gets all of them back.
+// Descriptors: a program gets all of them back, and reads why requests fail when there are none left.
 #include "hca.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,6 +12,9 @@
 using namespace hca;
 using soft::Card;
 using soft::kPage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 namespace {
 
@@ -74,6 +80,7 @@ public:
         Request request(IBV_WR_RDMA_READ);
         return status_of(qp, request.all(into).remote(m_peer.address, m_peer.rkey));
     }
+    pid_t pid() const { return m_child.pid(); }
     void deregister() {
         tell(m_child.socket());
         EXPECT_NE(hear(m_child.socket()), 0);
@@ -93,6 +100,7 @@ private:
 };
 
 class Descriptors : public HcaTest {};
+class DescriptorShortage : public HcaTest {};
 
 // ---- given back
 
@@ -174,6 +182,128 @@ TEST_F(Descriptors, of_dead_peers_dmabuf_closed_when_its_entries_are_reclaimed) 
     tell(newcomer.socket());
     EXPECT_EQ(newcomer.join(), 0);
     expect_descriptors(before);
+}
+
+// ---- shortage
+
+/// This process can have so many more descriptors, 0 or 1, for as long as this lives.
+class FewDescriptors {
+public:
+    explicit FewDescriptors(rlim_t more) {
+        const int next = dup(STDERR_FILENO);
+        close(next);
+        EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &m_before), 0);
+        const rlimit few{static_cast<rlim_t>(next) + more, m_before.rlim_max};
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    }
+    ~FewDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &m_before), 0); }
+    FewDescriptors(const FewDescriptors &) = delete;
+    FewDescriptors &operator=(const FewDescriptors &) = delete;
+
+private:
+    rlimit m_before{};
+};
+
+/// What `action` makes this process print while it has no descriptors left, or one.
+template <class Action>
+std::string printed_without_descriptors(Action action, rlim_t left = 0) {
+    ::testing::internal::CaptureStderr();
+    {
+        const FewDescriptors few(left);
+        action();
+    }
+    return ::testing::internal::GetCapturedStderr();
+}
+
+size_t lines(const std::string &text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
+
+TEST_F(DescriptorShortage, request_that_needs_an_import_fails_and_says_why) {
+    Node node;
+    Block block(node);
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    const Pair pair(node, node);
+    const std::string printed = printed_without_descriptors([&] {
+        Request write(IBV_WR_RDMA_WRITE);
+        EXPECT_EQ(status_of(pair.here, write.all(mr).remote(block.mr)), IBV_WC_REM_OP_ERR);
+    });
+    EXPECT_THAT(printed, AllOf(HasSubstr("softhca: cannot open the dma-buf of a memory region"),
+                               HasSubstr("Too many open files"), HasSubstr("ulimit -n")));
+}
+
+TEST_F(DescriptorShortage, import_of_a_peers_dmabuf_is_refused_with_the_peers_process_named) {
+    Owner owner;
+    Node node;
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    ibv_qp *qp = node.queue_pair();
+    owner.meet(qp, node.lid());
+    const std::string printed = printed_without_descriptors([&] { EXPECT_EQ(owner.read(qp, mr), IBV_WC_REM_OP_ERR); });
+    EXPECT_THAT(printed,
+                AllOf(HasSubstr("of process " + std::to_string(owner.pid())), HasSubstr("Too many open files")));
+    owner.deregister();
+    owner.end();
+}
+
+TEST_F(DescriptorShortage, many_refused_requests_print_one_line) {
+    Node node;
+    Block block(node);
+    std::vector<unsigned char> data(kSize);
+    const ibv_mr *mr = node.reg(data);
+    const Pair first(node, node), second(node, node), third(node, node);
+    const std::string printed = printed_without_descriptors([&] {
+        for (ibv_qp *qp : {first.here, second.here, third.here}) {
+            Request write(IBV_WR_RDMA_WRITE);
+            EXPECT_EQ(status_of(qp, write.all(mr).remote(block.mr)), IBV_WC_REM_OP_ERR);
+        }
+    });
+    // The queue pairs that break raise events, which cannot be delivered either: a cause of its own.
+    EXPECT_EQ(lines(printed), 2u) << printed;
+}
+
+TEST_F(DescriptorShortage, lost_completion_event_is_reported) {
+    Node first;
+    ibv_comp_channel *channel = ibv_create_comp_channel(first.context);
+    {
+        Node node(0, 64, channel);
+        std::vector<unsigned char> data(kSize);
+        const ibv_mr *mr = node.reg(data);
+        const Pair pair(node, node);
+        EXPECT_EQ(ibv_req_notify_cq(node.send_cq, 0), 0);
+        const std::string printed = printed_without_descriptors([&] {
+            Request write(IBV_WR_RDMA_WRITE);
+            EXPECT_EQ(status_of(pair.here, write.piece(data.data(), 8, mr->lkey).remote(mr, 64)), IBV_WC_SUCCESS);
+        });
+        EXPECT_THAT(printed, AllOf(HasSubstr("softhca: an event is lost"), HasSubstr("Too many open files")));
+    }
+    EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
+TEST_F(DescriptorShortage, fabric_that_cannot_be_joined_is_reported_with_the_reason) {
+    const auto list_devices = [] {
+        int count = 0;
+        ibv_device **list = ibv_get_device_list(&count);
+        EXPECT_EQ(count, 0);
+        ibv_free_device_list(list);
+    };
+    const std::string printed = printed_without_descriptors(list_devices, 1); // the fabric needs two
+    EXPECT_THAT(printed, AllOf(HasSubstr("cannot join the fabric in " + fabric()), HasSubstr("Too many open files")));
+}
+
+TEST_F(DescriptorShortage, requests_without_a_shortage_print_nothing) {
+    ::testing::internal::CaptureStderr();
+    {
+        Node node;
+        Block block(node);
+        std::vector<unsigned char> data(kSize);
+        const ibv_mr *mr = node.reg(data);
+        const Pair pair(node, node);
+        Request write(IBV_WR_RDMA_WRITE);
+        EXPECT_EQ(status_of(pair.here, write.all(mr).remote(block.mr)), IBV_WC_SUCCESS);
+        Request wrong(IBV_WR_RDMA_WRITE);
+        EXPECT_EQ(status_of(pair.here, wrong.all(mr).remote(block.mr, kPage)), IBV_WC_REM_ACCESS_ERR);
+    }
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), IsEmpty());
 }
 
 } // namespace
