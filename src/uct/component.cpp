@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <string_view>
 
 namespace gaudi::uct {
@@ -29,6 +30,13 @@ ucs_config_global_list_entry config_entry(const char *name, const char *prefix, 
     entry.table = table;
     entry.size = size;
     return entry;
+}
+
+/// UCX places a device by the path behind this entry. A device without one has no distance from anything, and naming it to
+/// UCX 1.22 and 1.23 deadlocks them: they log about it with their topology's lock held, and the log takes that lock.
+bool has_sysfs_entry(const std::string &bus_id) {
+    std::error_code error;
+    return std::filesystem::exists("/sys/bus/pci/devices/" + bus_id, error);
 }
 
 } // namespace
@@ -73,7 +81,8 @@ Result<Cards *> Component::cards() {
         return m_cards;
     for (const auto &card : (*found)->all()) {
         ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
-        if (m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
+        if (has_sysfs_entry(card->bus_id()) &&
+            m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
             m_host.call().ucs_topo_sys_device_set_name(device, fmt::format("GAUDI_{}", card->index()).c_str(), 10);
         else
             device = UCS_SYS_DEVICE_ID_UNKNOWN;

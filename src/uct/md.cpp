@@ -108,7 +108,11 @@ Result<Card *> Md::choose(ucs_sys_device_t sys_dev) {
     if (sys_dev != UCS_SYS_DEVICE_ID_UNKNOWN) {
         if (Card *card = m_component.card_of(sys_dev))
             return card;
-        return refuse(ENODEV, "mem_alloc", fmt::format("system device {} is no Gaudi card", sys_dev));
+        return refuse(
+            ENODEV, "mem_alloc",
+            fmt::format("system device {} is no Gaudi card that UCX's topology knows: it knows a card only by "
+                        "an entry under /sys/bus/pci/devices; UCX_GAUDI_COPY_DEVICE chooses a card without one",
+                        sys_dev));
     }
     return m_device == "auto" ? m_cards.usual() : m_cards.named(m_device);
 }

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+
 using namespace uct_side;
 using ::testing::HasSubstr;
 
@@ -47,18 +49,10 @@ TEST_P(CardFailure, fails_what_is_under_way_and_what_comes_later_with_the_reason
 TEST_P(CardFailure, leaves_the_other_cards_at_work) {
     // The server's card 3 is module 0, and so the first here.
     setenv("SOFTGAUDI_FAULTS", (std::string("command_submission@3#40=") + GetParam()).c_str(), 1);
-    Domain domain;
+    Domain domain(on_card(0));
+    const Domain other(on_card(1));
     const Transport transport(domain);
-    std::vector<Buffer> buffers;
-    for (unsigned device = 0; device < 16 && buffers.size() < 2; ++device) {
-        uct_allocated_memory_t memory{};
-        const Buffer::Wish wish{.device = static_cast<ucs_sys_device_t>(device)};
-        if (Buffer::allocate(domain, kMiB, wish, memory) == UCS_OK) {
-            uct_mem_free(&memory);
-            buffers.emplace_back(domain, kMiB, wish);
-        }
-    }
-    ASSERT_EQ(buffers.size(), 2u);
+    const std::array<Buffer, 2> buffers{Buffer(domain, kMiB), Buffer(other, kMiB)};
     const Bytes bytes = pattern(kMiB, 1);
     transport.write(buffers[0], bytes);
     transport.write(buffers[1], bytes);

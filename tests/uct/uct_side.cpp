@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+
 namespace uct_side {
 
 Bytes pattern(std::size_t size, std::uint64_t seed) {
@@ -15,6 +17,11 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
         byte = static_cast<unsigned char>(state >> 56);
     }
     return bytes;
+}
+
+Settings on_card(unsigned index) {
+    static constexpr std::array<const char *, 8> kIndices = {"0", "1", "2", "3", "4", "5", "6", "7"};
+    return {{"DEVICE", kIndices.at(index)}};
 }
 
 // ---- the domain -----------------------------------------------------------------------------------------------------

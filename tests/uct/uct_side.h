@@ -31,6 +31,8 @@ Bytes pattern(std::size_t size, std::uint64_t seed);
 
 /// Values for UCX_GAUDI_COPY_* by name.
 using Settings = uct_open::Settings;
+/// For a domain that allocates on this card.
+Settings on_card(unsigned index);
 
 class Domain : public uct_open::Domain {
 public:
