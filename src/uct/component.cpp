@@ -41,7 +41,7 @@ bool has_sysfs_entry(const std::string &bus_id) {
 
 } // namespace
 
-Component::Component(Host &host) : uct_component{}, m_host(host), m_tables(host), m_advice(host) {
+Component::Component(Host &host) : uct_component{}, m_host(host), m_tables(host) {
     copy_name(name, kComponentName);
     fill_component<Component>(*this);
     md_config = config_entry("Gaudi memory domain", "GAUDI_COPY_", m_tables.md.data(), sizeof(MdConfig));
@@ -166,7 +166,16 @@ void Component::begin_domain(ucs_ternary_auto_value_t dmabuf) {
     m_dmabuf.store(dmabuf, std::memory_order_relaxed);
     if (dmabuf == UCS_NO)
         say_staged("UCX_GAUDI_COPY_DMABUF=n");
-    m_advice.begin();
+}
+
+/// A NIC may pass UCX's probe for dma-bufs and then refuse to register one. UCX fails the program's call then, asks no other
+/// module and tells none, so the way out is told beforehand.
+void Component::advise_on_refusal() {
+    if (m_advised.load(std::memory_order_relaxed) || m_advised.exchange(true))
+        return;
+    GAUDI_UCX_LOG(m_host, DIAG,
+                  "RDMA devices get Gaudi memory as a dma-buf: if one refuses it (ibv_reg_dmabuf_mr fails), "
+                  "UCX_GAUDI_COPY_DMABUF=n stages it through host memory instead");
 }
 
 /// Once, and as loud as the user's wish for zero copy was.

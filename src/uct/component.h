@@ -5,7 +5,6 @@
 
 #include "config.h"
 #include "gaudi/cards.h"
-#include "refusal_advice.h"
 #include "ucx/edge.h"
 #include "ucx/host.h"
 
@@ -38,11 +37,12 @@ public:
     ucx::ucs_sys_device_t sys_device(const Card &card) const;
     Card *card_of(ucx::ucs_sys_device_t sys_device) const;
     std::uint8_t mem_flags(const Region &region) const;
-    /// A domain begins or ends; exports are as the last to begin wants them.
+    /// A domain was opened; exports are as the last one opened wants them.
     void begin_domain(ucx::ucs_ternary_auto_value_t dmabuf);
-    void end_domain() { m_advice.end(); }
     /// UCX's registration cache forgets the range; what is in use there is deregistered by its last user.
     void drop_cached_registrations(Range range);
+    /// A dma-buf was handed out: says once what helps against a NIC that refuses it.
+    void advise_on_refusal();
     /// UCX's memory-type cache is told of blocks from now on.
     void start_listening(Cards &cards);
 
@@ -64,9 +64,8 @@ private:
     ucx::uct_tl m_cpy{}, m_gdr{};
     Cards *m_cards = nullptr;
     std::vector<ucx::ucs_sys_device_t> m_sys_devices; // by card
-    RefusalAdvice m_advice;
     std::atomic<ucx::ucs_ternary_auto_value_t> m_dmabuf{ucx::UCS_TRY};
-    std::atomic<bool> m_said_staged{false};
+    std::atomic<bool> m_said_staged{false}, m_advised{false};
     std::mutex m_mutex;
     std::once_flag m_listening;
 };

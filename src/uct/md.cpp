@@ -50,7 +50,6 @@ Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config
         if (auto named = cards.named(md->m_device); !named)
             return tl::unexpected(named.error());
     component.begin_domain(config.dmabuf);
-    md->m_begun = true;
     settings().max_memory.store(md->limit(), std::memory_order_relaxed);
     if (!cards.empty())
         component.start_listening(cards);
@@ -269,6 +268,7 @@ ucs_status_t Md::describe(Region &region, std::uint64_t generation, std::uint64_
     auto exported = region.dmabuf();
     if (exported) {
         attr->dmabuf_fd = exported->detach();
+        m_component.advise_on_refusal();
         return UCS_OK;
     }
     if (region.generation() != generation)

@@ -39,10 +39,7 @@ public:
 
 private:
     Md(Component &component, Cards &cards, const MdConfig &config);
-    ~Md() {
-        if (m_begun)
-            m_component.end_domain();
-    }
+    ~Md() = default;
 
     std::uint64_t limit() const; // of each card
     Region *recognise(std::uint64_t address, std::size_t length);
@@ -57,7 +54,6 @@ private:
     const std::string m_device; // named by the user, or "auto"
     const std::size_t m_max_memory;
     const bool m_dmabuf;
-    bool m_begun = false;
 };
 
 } // namespace gaudi::uct

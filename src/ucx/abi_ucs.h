@@ -4,7 +4,6 @@
 // What UCX's modules share with libucs, declared by hand for x86_64 and UCX 1.22 to 1.23. Names are UCX's own, so that
 // its documentation applies; layouts are pinned in layout.h.
 
-#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 
@@ -163,11 +162,6 @@ struct ucs_log_component_config {
     char name[16];
     const char *file_filter;
 };
-
-enum ucs_log_func_rc_t : unsigned { UCS_LOG_FUNC_RC_STOP = 0, UCS_LOG_FUNC_RC_CONTINUE = 1 };
-using ucs_log_func_t = ucs_log_func_rc_t (*)(const char *file, unsigned line, const char *function,
-                                             ucs_log_level_t level, const ucs_log_component_config *component,
-                                             const char *format, va_list values);
 
 // Its beginning, which is all that is read: the rest moves between minors.
 struct ucs_global_opts_t {

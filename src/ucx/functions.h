@@ -15,9 +15,6 @@ void ucs_free(void *pointer);
 const char *ucs_status_string(ucs_status_t status);
 void ucs_log_dispatch(const char *file, unsigned line, const char *function, ucs_log_level_t level,
                       const ucs_log_component_config *component, const char *format, ...);
-void ucs_log_push_handler(ucs_log_func_t handler);
-void ucs_log_pop_handler();
-unsigned ucs_log_num_handlers();
 extern ucs_global_opts_t ucs_global_opts;
 void ucs_class_call_cleanup_chain(ucs_class *cls, void *object, int limit);
 
@@ -206,11 +203,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_config_doc_nop)                                                                                              \
     X(ucs_config_doc_key_value)
 
-#define GAUDI_UCX_UCS_OPTIONAL(X)                                                                                      \
-    X(ucs_memtype_cache_global_create)                                                                                 \
-    X(ucs_log_push_handler)                                                                                            \
-    X(ucs_log_pop_handler)                                                                                             \
-    X(ucs_log_num_handlers)
+#define GAUDI_UCX_UCS_OPTIONAL(X) X(ucs_memtype_cache_global_create)
 
 #define GAUDI_UCX_UCM_REQUIRED(X)                                                                                      \
     X(ucm_event_installer_list)                                                                                        \
