@@ -141,6 +141,8 @@ Copier *Mover::start_copier(Card &card) {
 }
 
 Mover::Posted Mover::post(const Operation &operation) {
+    if (operation.length == 0)
+        return Posted::done;
     Ends ends;
     if (!locate(operation.destination, operation.length, ends.destination) ||
         !locate(operation.source, operation.length, ends.source))
@@ -148,8 +150,6 @@ Mover::Posted Mover::post(const Operation &operation) {
     Card *card = ends.source.card ? ends.source.card : ends.destination.card;
     if (!card)
         return Posted::unsupported;
-    if (operation.length == 0)
-        return Posted::done;
     const bool two_cards = ends.destination.card && ends.destination.card != card;
     const auto no_way = [](Card &at) { return !at.can_copy() && !at.find_copy_path(); };
     if (no_way(*card) || (two_cards && no_way(*ends.destination.card)))
@@ -313,6 +313,8 @@ Mover::Posted Mover::post_bounced(const Operation &operation, const Ends &ends, 
 }
 
 int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+    if (length == 0)
+        return 0;
     Ends ends;
     if (!locate(destination, length, ends.destination) || !locate(source, length, ends.source))
         return EINVAL;
@@ -320,8 +322,6 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
         m_problem = "neither side of the copy is Gaudi memory";
         return ENOTSUP;
     }
-    if (length == 0)
-        return 0;
     if (!take_copiers(ends, length))
         return EIO;
     struct State {

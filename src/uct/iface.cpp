@@ -384,13 +384,19 @@ ucs_status_t Iface::event_arm(unsigned) {
 
 void Ep::destroy() { delete this; }
 
+// An empty copy succeeds before its addresses and its key are looked at: UCP brings whatever they are, NULL included.
+
 ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
+    if (length == 0)
+        return UCS_OK;
     if (rkey == RemoteKey::kOthers)
         return interface().unreachable();
     return interface().copy_now(remote_address, reinterpret_cast<std::uint64_t>(buffer), length);
 }
 
 ucs_status_t Ep::get_short(void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
+    if (length == 0)
+        return UCS_OK;
     if (rkey == RemoteKey::kOthers)
         return interface().unreachable();
     return interface().copy_now(reinterpret_cast<std::uint64_t>(buffer), remote_address, length);
@@ -408,14 +414,16 @@ ucs_status_t Ep::get_zcopy(const uct_iov *iov, std::size_t count, std::uint64_t 
 
 ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remote_address, uct_rkey_t rkey, bool put,
                        uct_completion *comp) {
-    if (rkey == RemoteKey::kOthers)
-        return interface().unreachable();
     if (count == 0)
         return UCS_OK;
     if (count > 1 || iov->count > 1)
         return UCS_ERR_INVALID_PARAM; // max_iov is 1, and the caller knows it
+    const std::uint64_t length = iov->length;
+    if (iov->count == 0 || length == 0)
+        return UCS_OK;
+    if (rkey == RemoteKey::kOthers)
+        return interface().unreachable();
     const auto local = reinterpret_cast<std::uint64_t>(iov->buffer);
-    const std::uint64_t length = iov->count == 0 ? 0 : iov->length;
     MemoryHandle *handle = MemoryHandle::from(iov->memh);
     if (handle && handle->kind == MemoryHandle::Kind::nothing)
         return UCS_ERR_UNSUPPORTED;

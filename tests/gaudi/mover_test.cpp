@@ -37,10 +37,19 @@ protected:
 TEST_F(MoverTest, host_to_host_is_not_ours) {
     Mover mover(cards());
     EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 100)), Mover::Posted::unsupported);
-    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 0)), Mover::Posted::unsupported);
     EXPECT_EQ(mover.copy_now(m_host.address(), m_host.address(4096), 100), ENOTSUP);
     EXPECT_THAT(mover.problem(), HasSubstr("neither side"));
     EXPECT_FALSE(card().is_open());
+}
+
+TEST_F(MoverTest, an_empty_copy_is_done_wherever_its_ends_are) {
+    Mover mover(cards());
+    const std::uint64_t beyond = device(kPage) + 1000 * kPage;
+    for (const std::uint64_t one : {std::uint64_t{0}, m_host.address(), beyond, ~std::uint64_t{0}})
+        for (const std::uint64_t other : {std::uint64_t{0}, m_host.address(), beyond}) {
+            EXPECT_EQ(mover.post(operation(one, other, 0)), Mover::Posted::done);
+            EXPECT_EQ(mover.copy_now(one, other, 0), 0);
+        }
 }
 
 TEST_F(MoverTest, a_copy_beyond_the_mapping_is_refused_with_a_sentence) {

@@ -107,6 +107,31 @@ TEST_F(Copy, host_to_host_and_beyond_a_block_are_refused) {
     EXPECT_EQ(uct_ep_put_zcopy(transport.ep(), two, 2, buffer.address(), 0, nullptr), UCS_ERR_INVALID_PARAM);
 }
 
+TEST_F(Copy, empty_succeeds_whatever_the_addresses_and_the_key) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes host(64);
+    const auto no_card = reinterpret_cast<std::uint64_t>(host.data());
+    const std::uint64_t no_mapping = buffer.address() + 1000 * kPage;
+    const uct_mem_h memh = domain.reg(buffer.data() + 1000 * kPage, 64,
+                                      RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_CUDA});
+    const uct_rkey_t no_key = 1;
+    for (const std::uint64_t remote : {std::uint64_t{0}, buffer.address(), no_mapping, no_card, ~std::uint64_t{0}})
+        for (void *local : {static_cast<void *>(nullptr), static_cast<void *>(host.data()),
+                            static_cast<void *>(buffer.data()), reinterpret_cast<void *>(no_mapping)}) {
+            EXPECT_EQ(uct_ep_put_short(transport.ep(), local, 0, remote, no_key), UCS_OK);
+            EXPECT_EQ(uct_ep_get_short(transport.ep(), local, 0, remote, no_key), UCS_OK);
+            for (const uct_mem_h handle : {static_cast<uct_mem_h>(nullptr), memh})
+                for (const auto &iov : {uct_iov_t{local, 0, handle, 0, 1}, uct_iov_t{local, 100, handle, 0, 0}}) {
+                    EXPECT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, remote, no_key, nullptr), UCS_OK);
+                    EXPECT_EQ(uct_ep_get_zcopy(transport.ep(), &iov, 1, remote, no_key, nullptr), UCS_OK);
+                }
+        }
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
 TEST_F(Copy, from_memory_that_cannot_be_pinned) {
     Domain domain;
     const Transport transport(domain);
