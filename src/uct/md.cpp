@@ -289,8 +289,11 @@ ucs_status_t Md::detect_memory_type(const void *address, std::size_t, ucs_memory
 // ---- keys ---------------------------------------------------------------------------------------------------------
 
 Result<void> Md::mkey_pack(uct_mem_h memh, void *, std::size_t, const uct_md_mkey_pack_params *params, void *buffer) {
-    if (params && (params->field_mask & UCT_MD_MKEY_PACK_FIELD_FLAGS) != 0 && params->flags != 0)
-        return refuse(ENOTSUP, "mkey_pack", "gaudi_copy packs plain keys only");
+    // A key that is to be invalidated later is packed as any other, as by UCX's own copy domains: it is deregistration that
+    // cannot invalidate. An exported key would be a promise to another process.
+    constexpr unsigned kInvalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
+    if (params && (params->field_mask & UCT_MD_MKEY_PACK_FIELD_FLAGS) != 0 && (params->flags & ~kInvalidate) != 0)
+        return refuse(ENOTSUP, "mkey_pack", "gaudi_copy packs no keys for export to another process");
     const MemoryHandle *handle = MemoryHandle::from(memh);
     if (!handle)
         return refuse(EINVAL, "mkey_pack", "that is no memory handle of gaudi_copy");

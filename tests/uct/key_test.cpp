@@ -84,6 +84,24 @@ TEST_F(Key, unpacked_keys_compare_as_their_blocks_do) {
         EXPECT_EQ(uct_rkey_release(domain.component(), &bundle), UCS_OK);
 }
 
+TEST_F(Key, to_be_invalidated_is_packed_as_any_other) {
+    const Domain domain;
+    const Buffer buffer(domain, kMiB);
+    const auto plain = domain.key(buffer.memh());
+    std::vector<unsigned char> key(plain.size());
+    const auto pack = [&](unsigned flags) {
+        const PackParams params{1, flags};
+        return uct_md_mkey_pack_v2(domain.md(), buffer.memh(), buffer.data(), buffer.size(), &params, key.data());
+    };
+    for (const unsigned flags : {0u, 1u, 2u, 3u}) {
+        key.assign(key.size(), 0);
+        EXPECT_EQ(pack(flags), UCS_OK) << flags;
+        EXPECT_EQ(key, plain);
+    }
+    EXPECT_EQ(pack(4), UCS_ERR_UNSUPPORTED);
+    EXPECT_THAT(m_printed.complaints(), testing::ElementsAre(HasSubstr("no keys for export")));
+}
+
 TEST_F(Key, of_host_memory_goes_through_too) {
     const Domain domain;
     Bytes host(4096);

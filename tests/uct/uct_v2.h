@@ -43,6 +43,13 @@ ucs_status_t uct_md_mem_alloc(uct_md_h md, std::size_t *length, void **address, 
                               ucs_sys_device_t device, unsigned flags, const char *name, uct_mem_h *memh);
 ucs_status_t uct_md_mem_free(uct_md_h md, uct_mem_h memh);
 
+struct PackParams {
+    std::uint64_t field_mask; // 1 flags
+    unsigned flags;           // 1 invalidate RMA, 2 invalidate AMO, 4 export
+};
+ucs_status_t uct_md_mkey_pack_v2(uct_md_h md, uct_mem_h memh, void *address, std::size_t length,
+                                 const PackParams *params, void *key);
+
 struct AttachParams {
     std::uint64_t field_mask;
     std::uint64_t flags;
