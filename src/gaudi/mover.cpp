@@ -87,6 +87,13 @@ bool Mover::locate_beyond(std::uint64_t address, std::uint64_t length, Place &pl
     return true;
 }
 
+void Mover::refuse_host_to_host(std::uint64_t destination, std::uint64_t source) {
+    m_problem =
+        fmt::format("cards copy to and from Gaudi memory only, and neither the destination {:#x} nor the source "
+                    "{:#x} is Gaudi memory: use memcpy",
+                    destination, source);
+}
+
 /// Takes the engine of the place's card if it is the one that was used before.
 inline bool Mover::has_copier(Place &place) const {
     if (!place.card)
@@ -148,8 +155,10 @@ Mover::Posted Mover::post(const Operation &operation) {
         !locate(operation.source, operation.length, ends.source))
         return Posted::failed;
     Card *card = ends.source.card ? ends.source.card : ends.destination.card;
-    if (!card)
-        return Posted::unsupported;
+    if (!card) {
+        refuse_host_to_host(operation.destination, operation.source);
+        return Posted::no_gaudi_memory;
+    }
     const bool two_cards = ends.destination.card && ends.destination.card != card;
     const auto no_way = [](Card &at) { return !at.can_copy() && !at.find_copy_path(); };
     if (no_way(*card) || (two_cards && no_way(*ends.destination.card)))
@@ -319,7 +328,7 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
     if (!locate(destination, length, ends.destination) || !locate(source, length, ends.source))
         return EINVAL;
     if (!ends.destination.card && !ends.source.card) {
-        m_problem = "neither side of the copy is Gaudi memory";
+        refuse_host_to_host(destination, source);
         return ENOTSUP;
     }
     if (!take_copiers(ends, length))

@@ -26,7 +26,8 @@ public:
     enum class Posted {
         done, // nothing to wait for; the callback is not called
         started,
-        unsupported, // neither side is Gaudi memory, the card has no copy path, or the driver imports no dma-buf
+        unsupported, // the card has no copy path, or the driver imports no dma-buf
+        no_gaudi_memory,
         failed,
     };
     using Done = void (*)(void *user, int error);
@@ -56,7 +57,7 @@ public:
     /// Asks for `event_fd` to be written at the next completion; false when there is one already.
     bool arm(int event_fd);
 
-    /// The sentence that goes with Posted::failed or an errno of copy_now().
+    /// The sentence that goes with Posted::failed, Posted::no_gaudi_memory or an errno of copy_now().
     const std::string &problem() const { return m_problem; }
     /// The sentences that go with the errors of `Done`, one for each cause that is new since the last call.
     std::vector<std::string> new_problems();
@@ -75,6 +76,7 @@ private:
         unsigned stretch;
     };
 
+    void refuse_host_to_host(std::uint64_t destination, std::uint64_t source);
     [[gnu::always_inline]] bool locate(std::uint64_t address, std::uint64_t length, Place &place);
     bool locate_beyond(std::uint64_t address, std::uint64_t length, Place &place);
     Posted post_between_cards(const Operation &operation, const Ends &ends, Copier &copier);

@@ -246,7 +246,7 @@ ucs_status_t Iface::status_of(Mover::Posted posted) {
     if (posted == Mover::Posted::unsupported)
         return UCS_ERR_UNSUPPORTED;
     report(m_mover.problem());
-    return UCS_ERR_IO_ERROR;
+    return posted == Mover::Posted::no_gaudi_memory ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR;
 }
 
 /// One cause may fail copy after copy: its sentence is logged once, until copies succeed again.

@@ -36,9 +36,9 @@ protected:
 
 TEST_F(MoverTest, host_to_host_is_not_ours) {
     Mover mover(cards());
-    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 100)), Mover::Posted::unsupported);
+    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 100)), Mover::Posted::no_gaudi_memory);
     EXPECT_EQ(mover.copy_now(m_host.address(), m_host.address(4096), 100), ENOTSUP);
-    EXPECT_THAT(mover.problem(), HasSubstr("neither side"));
+    EXPECT_THAT(mover.problem(), HasSubstr("neither the destination"));
     EXPECT_FALSE(card().is_open());
 }
 

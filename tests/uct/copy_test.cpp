@@ -11,8 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 using namespace uct_side;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 namespace {
@@ -95,13 +97,33 @@ TEST_F(Copy, of_an_allocation_as_large_as_half_a_card) {
     EXPECT_EQ(transport.read(large, kMiB, size / 2 - kMiB), bytes);
 }
 
-TEST_F(Copy, host_to_host_and_beyond_a_block_are_refused) {
+TEST_F(Copy, host_to_host_is_refused_with_both_addresses) {
+    Domain domain;
+    const Transport transport(domain);
+    Bytes host(4096);
+    const auto other = reinterpret_cast<std::uint64_t>(host.data() + 2048);
+    const auto refused = [&](ucs_status_t status) {
+        EXPECT_EQ(status, UCS_ERR_UNSUPPORTED);
+        ASSERT_FALSE(m_printed.complaints().empty());
+        for (const std::uint64_t address : {other - 2048, other}) {
+            std::ostringstream hex;
+            hex << "0x" << std::hex << address;
+            EXPECT_THAT(m_printed.complaints().back(), HasSubstr(hex.str()));
+        }
+        EXPECT_THAT(m_printed.complaints().back(), HasSubstr("is Gaudi memory"));
+    };
+    refused(transport.put(host.data(), other, 100));
+    refused(transport.get(host.data(), other, 100));
+    refused(uct_ep_put_short(transport.ep(), host.data(), 100, other, 0));
+    refused(uct_ep_get_short(transport.ep(), host.data(), 100, other, 0));
+    EXPECT_EQ(m_printed.complaints().size(), 4u);
+}
+
+TEST_F(Copy, beyond_a_block_and_of_two_pieces_are_refused) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kPage);
     Bytes host(4096);
-    EXPECT_EQ(transport.put(host.data(), reinterpret_cast<std::uint64_t>(host.data() + 2048), 100),
-              UCS_ERR_UNSUPPORTED);
     EXPECT_NE(transport.put(host.data(), buffer.address(kPage - 10), 100), UCS_OK);
     uct_iov_t two[2] = {{host.data(), 10, nullptr, 0, 1}, {host.data(), 10, nullptr, 0, 1}};
     EXPECT_EQ(uct_ep_put_zcopy(transport.ep(), two, 2, buffer.address(), 0, nullptr), UCS_ERR_INVALID_PARAM);
