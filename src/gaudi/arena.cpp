@@ -10,6 +10,11 @@
 #include <cerrno>
 
 namespace gaudi {
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+} // namespace
 
 /// A region object whose bookkeeping fits `size`. Only as many exist as were ever in use at once.
 Region *Arena::recycled(std::uint64_t size) {
@@ -55,24 +60,69 @@ Result<thunk::Mapping> Arena::map_apart(const thunk::Allocation &allocation, std
     return tl::unexpected(last);
 }
 
-Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std::uint64_t limit) {
-    const std::uint64_t unit = m_card.block_size();
-    const std::uint64_t size = (length + unit - 1) / unit * unit;
-    std::uint64_t held = 0;
+std::uint64_t Arena::held() const {
+    std::uint64_t bytes = 0;
     for (const Region *block : m_blocks)
-        held += block->size();
+        bytes += block->size();
     for (const Lingering &leftover : m_lingering)
-        held += leftover.size;
-    if (size > limit || held > limit - size)
-        return tl::unexpected(
-            thunk::make_error(ENOMEM, "allocate", "",
-                              fmt::format("card {} may hold {} MiB (UCX_GAUDI_COPY_MAX_MEMORY) and holds {} MiB",
-                                          m_card.bus_id(), limit >> 20, held >> 20)));
+        bytes += leftover.size;
+    return bytes;
+}
+
+/// The card as a plan for further blocks sees it. Empty blocks are given back where they are in the way.
+BlockSpace Arena::space(const thunk::Device &device, std::uint64_t limit) const {
+    BlockSpace space;
+    space.unit = m_card.block_size();
+    const std::uint64_t allowed = std::min(limit, m_card.info().dram_size);
+    space.left = allowed - std::min(allowed, held());
+    if (const auto usage = device.dram_usage()) // a framework may have its part of the card
+        space.left = std::min<std::uint64_t>(space.left, usage->dram_free_mem);
+    for (const Region *block : m_blocks) {
+        if (block->m_heap->empty()) {
+            space.left += block->size();
+            continue;
+        }
+        space.held += block->size();
+        // What frees have left over will be allocated again.
+        space.wasted += std::min(block->m_left_over, block->size() - block->m_heap->used());
+    }
+    return space;
+}
+
+Error Arena::exceeds(std::uint64_t limit) const {
+    return thunk::make_error(ENOMEM, "allocate", "",
+                             fmt::format("card {} may hold {} MiB (UCX_GAUDI_COPY_MAX_MEMORY) and holds {} MiB",
+                                         m_card.bus_id(), limit >> 20, held() >> 20));
+}
+
+Result<thunk::Allocation> Arena::take_block(const thunk::Device &device, std::uint64_t size, std::uint64_t limit) {
+    const auto exceeds_limit = [&] { return size > limit || held() > limit - size; };
+    if (exceeds_limit())
+        give_back_empty();
+    if (exceeds_limit())
+        return tl::unexpected(exceeds(limit));
+    auto allocation = thunk::allocate(device, size);
+    if (!allocation && allocation.error().code == ENOMEM && give_back_empty())
+        allocation = thunk::allocate(device, size);
+    return allocation;
+}
+
+Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std::uint64_t limit) {
+    const std::uint64_t least = round_up(length, m_card.page_size());
+    if (least > limit) // no card is opened for nothing
+        return tl::unexpected(exceeds(limit));
     const std::uint64_t life = m_card.life();
     auto device = m_card.open();
     if (!device)
         return tl::unexpected(device.error());
-    auto allocation = thunk::allocate(*device, size);
+    const BlockSpace room = space(*device, limit);
+    const std::uint64_t usual = round_up(length, room.unit);
+    // A framework that shares the card needs its memory more than the next allocation does.
+    const bool alone = hint == 0 && !m_card.shared();
+    std::uint64_t size = std::max(least, alone ? plan_block(length, room) : usual <= room.left ? usual : 0);
+    auto allocation = take_block(*device, size, limit);
+    if (!allocation && allocation.error().code == ENOMEM && size > least)
+        allocation = take_block(*device, size = least, limit);
     if (!allocation)
         return tl::unexpected(allocation.error());
     auto mapping = hint != 0 ? thunk::map_device(*allocation, hint) : map_apart(*allocation, size);
@@ -86,6 +136,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     region->begin(m_card, mapping->get(), size);
     region->m_mapping = std::move(*mapping);
     region->m_allocation = std::move(*allocation);
+    region->m_left_over = 0;
     // UCX must know from the start whether it can be registered: a refusal later fails the whole registration.
     if (m_card.exports() == Card::Exports::unknown)
         if (const auto probed = region->probe_export())
@@ -132,15 +183,24 @@ Result<std::uint64_t> Arena::allocate(const Request &request) {
         return tl::unexpected(thunk::make_error(EEXIST, "allocate", "", "the driver maps nothing at that address"));
     }
     for (Region *block : m_blocks)
-        if (const auto offset = block->m_heap->allocate(request.length, request.alignment, block->base()))
-            return block->base() + *offset;
+        if (const auto address = allocate_in(*block, request))
+            return *address;
     // A block starts at a multiple of a page that need not be a power of two: leave room to align inside.
     const std::uint64_t room = request.alignment > Heap::kGranule ? request.alignment : 0;
-    auto block = add_block(request.length + room, 0, request.limit);
+    auto block = add_block(round_up(request.length, Heap::kGranule) + room, 0, request.limit);
     if (!block)
         return tl::unexpected(block.error());
-    const auto offset = (*block)->m_heap->allocate(request.length, request.alignment, (*block)->base());
-    return (*block)->base() + *offset;
+    return *allocate_in(**block, request);
+}
+
+std::optional<std::uint64_t> Arena::allocate_in(Region &block, const Request &request) {
+    const bool first = block.m_heap->empty();
+    const auto offset = block.m_heap->allocate(request.length, request.alignment, block.base());
+    if (!offset)
+        return {};
+    if (first) // more of the same size will follow, as far as anybody knows
+        block.m_left_over = left_over(block.size(), round_up(request.length, Heap::kGranule));
+    return block.base() + *offset;
 }
 
 bool Arena::free(std::uint64_t address) {
@@ -165,9 +225,17 @@ bool Arena::free(std::uint64_t address) {
 
 void Arena::give_back_spare() {
     const std::lock_guard guard(m_mutex);
+    give_back_empty();
+}
+
+bool Arena::give_back_empty() {
+    bool any = false;
     for (std::size_t index = m_blocks.size(); index-- > 0;)
-        if (m_blocks[index]->m_heap->empty())
+        if (m_blocks[index]->m_heap->empty()) {
             give_back(index);
+            any = true;
+        }
+    return any;
 }
 
 void Arena::leave() {

@@ -2,6 +2,7 @@
 // The device memory of one card that belongs to us: driver blocks, each divided among allocations.
 #pragma once
 
+#include "block_plan.h"
 #include "region.h"
 
 #include <cstdint>
@@ -43,9 +44,16 @@ public:
     Usage usage() const;
 
 private:
-    Result<Region *> add_block(std::uint64_t size, std::uint64_t hint, std::uint64_t limit);
+    Result<Region *> add_block(std::uint64_t length, std::uint64_t hint, std::uint64_t limit);
+    BlockSpace space(const thunk::Device &device, std::uint64_t limit) const;
+    std::uint64_t held() const; // bytes, with what the driver still keeps
+    Error exceeds(std::uint64_t limit) const;
     Result<thunk::Mapping> map_apart(const thunk::Allocation &allocation, std::uint64_t size);
+    /// `size` bytes from the driver, if need be in place of empty blocks.
+    Result<thunk::Allocation> take_block(const thunk::Device &device, std::uint64_t size, std::uint64_t limit);
+    std::optional<std::uint64_t> allocate_in(Region &block, const Request &request);
     void give_back(std::size_t index);
+    bool give_back_empty(); // whether there was any
     void retry_lingering();
     Region *recycled(std::uint64_t size);
 

@@ -12,6 +12,7 @@ namespace gaudi {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::uint32_t kLarge = (1u << 20) / Heap::kGranule; // granules
 
 std::uint32_t to_granules(std::uint64_t length) {
     return static_cast<std::uint32_t>((length + Heap::kGranule - 1) / Heap::kGranule);
@@ -91,9 +92,11 @@ std::uint32_t Heap::find_free(std::uint32_t granules) const {
     }
     if (second != 0)
         return m_heads[first][static_cast<unsigned>(std::countr_zero(second))];
-    // The class below may still hold one that fits: the last resort before another driver block is taken.
+    // The class below may still hold one that fits: the last resort before another driver block is taken. Large free
+    // pieces are few, and to overlook one of them would cost the card pages: all are looked at.
     const Class own = class_of(granules);
-    for (std::uint32_t start = m_heads[own.first][own.second], looked = 0; start != kNone && looked < 64; ++looked) {
+    const std::uint32_t most = granules >= kLarge ? UINT32_MAX : 64;
+    for (std::uint32_t start = m_heads[own.first][own.second], looked = 0; start != kNone && looked < most; ++looked) {
         if (this->granules(start) >= granules)
             return start;
         start = m_entries[start].next_free;

@@ -32,7 +32,8 @@ public:
     bool empty() const { return m_used == 0; }
 
     // ---- one caller at a time
-    /// An offset that is a multiple of `alignment` (a power of two) when `origin` is added to it, or nothing.
+    /// An offset that is a multiple of `alignment` (a power of two) when `origin` is added to it, or nothing. From 1 MiB on,
+    /// without alignment, nothing means that no free piece is large enough; smaller ones may be overlooked among many.
     std::optional<std::uint64_t> allocate(std::uint64_t length, std::uint64_t alignment, std::uint64_t origin = 0);
     /// The range at exactly `offset` (a multiple of the granule), or nothing.
     bool allocate_at(std::uint64_t offset, std::uint64_t length);

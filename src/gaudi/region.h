@@ -98,6 +98,7 @@ private:
     std::atomic<bool> m_exportable{true}, m_was_exported{false};
     std::unique_ptr<Heap> m_heap; // made once for the size; null for a mapping of others
 
+    std::uint64_t m_left_over = 0; // of the block, by allocations as large as the first one in it; the arena's
     thunk::Allocation m_allocation;
     thunk::Mapping m_mapping;
     std::mutex m_export_mutex;

@@ -59,6 +59,17 @@ TEST_F(ArenaBlock, empty_blocks_are_given_back_except_one) {
     EXPECT_EQ(counters.calls("device_memory_free"), 4u);
 }
 
+TEST_F(ArenaBlock, the_empty_one_is_given_back_where_it_is_in_the_way) {
+    arena().free(block());
+    ASSERT_EQ(arena().usage().block_bytes, kPage);
+    EXPECT_TRUE(arena().allocate({.length = 2 * kPage, .limit = 2 * kPage})) << "of the cap";
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 2 * kPage);
+
+    card(1).arena().free(value(card(1).arena().allocate({.length = kPage})));
+    EXPECT_TRUE(card(1).arena().free(value(card(1).arena().allocate({.length = 127 * kPage}))))
+        << "of the card's memory";
+}
+
 TEST_F(ArenaBlock, what_was_given_back_is_no_longer_gaudi_memory) {
     const std::uint64_t first = block(), second = block();
     arena().free(second);

@@ -102,7 +102,7 @@ TEST_F(ArenaTest, more_than_a_card_has_is_refused_however_much_it_is) {
 }
 
 TEST_F(ArenaTest, the_cap_limits_what_is_taken_from_the_driver) {
-    const Arena::Request one_page{.length = kPage / 2 + 1, .limit = 2 * kPage};
+    const Arena::Request one_page{.length = kPage - kMiB, .limit = 2 * kPage};
     const std::uint64_t first = value(card().arena().allocate(one_page));
     value(card().arena().allocate(one_page));
     EXPECT_THAT(refusal(one_page), AllOf(HasSubstr("UCX_GAUDI_COPY_MAX_MEMORY"), HasSubstr("may hold 1536 MiB"),

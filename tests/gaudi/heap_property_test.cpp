@@ -117,6 +117,55 @@ TEST(HeapProperty, it_does_what_the_simple_model_does) {
     EXPECT_EQ(heap.allocate(kSize, 1), 0u) << "all is one piece again";
 }
 
+TEST(HeapProperty, large_allocation_is_refused_only_if_no_gap_is_large_enough) {
+    constexpr std::uint64_t kSize = 6ull << 30, kMiB = 1ull << 20;
+    const std::uint64_t seed = gaudi::test::fresh_seed();
+    SCOPED_TRACE("GAUDI_TEST_SEED=" + std::to_string(seed));
+    Random random(seed);
+    Heap heap(kSize);
+    Model model{kSize, {}};
+    unsigned refused = 0;
+    for (unsigned step = 0; step < 40'000; ++step) {
+        // Many sizes of one class, so that its list of free pieces grows long.
+        const std::uint64_t length = random.one_in(50) ? random.size(20, 29) : kMiB + random.below(15) * kGranule;
+        if (const auto offset = heap.allocate(length, 1)) {
+            ASSERT_TRUE(model.is_free(*offset, *offset + granules(length) * kGranule));
+            model.live[*offset] = length;
+            continue;
+        }
+        ++refused;
+        ASSERT_LT(model.largest_gap(), length);
+        for (unsigned count = 0; count < 20; ++count) {
+            auto victim = model.live.lower_bound(random.below(kSize));
+            if (victim == model.live.end())
+                victim = model.live.begin();
+            ASSERT_TRUE(heap.free(victim->first));
+            model.live.erase(victim);
+        }
+    }
+    EXPECT_GT(refused, 10u);
+}
+
+TEST(HeapProperty, exact_gap_behind_many_that_are_too_small_is_found) {
+    constexpr std::uint64_t kMiB = 1ull << 20, kCount = 200;
+    Heap heap(kCount * 2 * kMiB);
+    std::vector<std::uint64_t> gaps;
+    const auto wanted = heap.allocate(kMiB + 8 * kGranule, 1);
+    ASSERT_TRUE(wanted);
+    ASSERT_TRUE(heap.allocate(kGranule, 1)) << "keeps the gaps apart";
+    while (const auto offset = heap.allocate(kMiB + 7 * kGranule, 1)) {
+        gaps.push_back(*offset);
+        if (!heap.allocate(kGranule, 1))
+            break;
+    }
+    while (heap.allocate(kGranule, 1)) {
+    }
+    ASSERT_TRUE(heap.free(*wanted));
+    for (const std::uint64_t offset : gaps)
+        ASSERT_TRUE(heap.free(offset));
+    EXPECT_EQ(heap.allocate(kMiB + 8 * kGranule, 1), wanted);
+}
+
 /// Blocks as an arena adds them: another one only when none has room.
 TEST(HeapProperty, the_worst_fragmentation_of_a_fixed_workload_stays_below_what_was_recorded) {
     constexpr std::uint64_t kBlock = 768ull << 20, kLive = 4ull << 30;
