@@ -157,10 +157,17 @@ Mover::Posted Mover::post(const Operation &operation) {
     Card *card = ends.source.card ? ends.source.card : ends.destination.card;
     if (!card) {
         refuse_host_to_host(operation.destination, operation.source);
-        return Posted::no_gaudi_memory;
+        return Posted::unsupported;
     }
     const bool two_cards = ends.destination.card && ends.destination.card != card;
-    const auto no_way = [](Card &at) { return !at.can_copy() && !at.find_copy_path(); };
+    const auto no_way = [this](Card &at) {
+        if (at.can_copy() || at.find_copy_path())
+            return false;
+        m_problem = fmt::format("card {} has no copy path: its generation takes no command submissions, and no "
+                                "framework in this process copies on it",
+                                at.bus_id());
+        return true;
+    };
     if (no_way(*card) || (two_cards && no_way(*ends.destination.card)))
         return Posted::unsupported;
     if (!take_copiers(ends, operation.length))
@@ -173,8 +180,11 @@ Mover::Posted Mover::post(const Operation &operation) {
                                     : post_on_one_card(operation, ends, *copier);
     if (posted != Posted::unsupported)
         return posted;
-    if (operation.range && operation.range->is_dmabuf())
-        return Posted::unsupported; // the processor cannot stage it
+    if (operation.range && operation.range->is_dmabuf()) { // the processor cannot stage it
+        m_problem = fmt::format("card {} cannot reach memory that was registered by a dma-buf: {}", card->bus_id(),
+                                operation.range->refusal());
+        return Posted::unsupported;
+    }
     if (m_stager.post(ends.destination, ends.source, operation.length, operation.done, operation.user))
         return Posted::started;
     m_problem = kNoStage;

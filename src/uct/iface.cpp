@@ -243,10 +243,8 @@ ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::u
 ucs_status_t Iface::status_of(Mover::Posted posted) {
     if (posted == Mover::Posted::done)
         return UCS_OK;
-    if (posted == Mover::Posted::unsupported)
-        return UCS_ERR_UNSUPPORTED;
     report(m_mover.problem());
-    return posted == Mover::Posted::no_gaudi_memory ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR;
+    return posted == Mover::Posted::unsupported ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR;
 }
 
 /// One cause may fail copy after copy: its sentence is logged once, until copies succeed again.

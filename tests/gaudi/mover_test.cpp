@@ -36,7 +36,7 @@ protected:
 
 TEST_F(MoverTest, host_to_host_is_not_ours) {
     Mover mover(cards());
-    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 100)), Mover::Posted::no_gaudi_memory);
+    EXPECT_EQ(mover.post(operation(m_host.address(), m_host.address(4096), 100)), Mover::Posted::unsupported);
     EXPECT_EQ(mover.copy_now(m_host.address(), m_host.address(4096), 100), ENOTSUP);
     EXPECT_THAT(mover.problem(), HasSubstr("neither the destination"));
     EXPECT_FALSE(card().is_open());
@@ -70,6 +70,7 @@ TEST_F(MoverTest, a_card_without_a_copy_path_is_unsupported) {
     Mover mover(cards());
     const std::uint64_t memory = device(kMiB);
     EXPECT_EQ(mover.post(operation(memory, m_host.address(), 100)), Mover::Posted::unsupported);
+    EXPECT_THAT(mover.problem(), HasSubstr("no copy path"));
     EXPECT_NE(mover.copy_now(memory, m_host.address(), 100), 0);
     EXPECT_THAT(mover.problem(), HasSubstr("takes no copies"));
 }
