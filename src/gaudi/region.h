@@ -70,6 +70,8 @@ public:
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
     /// nobody can write through it.
     int export_descriptor();
+    /// The same without making one.
+    int known_export_descriptor() const { return m_export_number.load(std::memory_order_acquire); }
     /// It as other cards see it, where their driver imports it, and held: it ends when the mapping does, but not before it
     /// is released. Null where it is not exported.
     HostRange *hold_window();

@@ -3,8 +3,8 @@
 
 #include "gaudi/host_cache.h"
 #include "md.h"
-#include "remote_key.h"
 #include "ucx/log.h"
+#include "unpacked_key.h"
 
 #include <fmt/format.h>
 
@@ -129,21 +129,39 @@ Result<void> Component::md_open(const char *, const uct_md_config *config, uct_m
 Result<void> Component::rkey_unpack(const void *buffer, const uct_rkey_unpack_params *, uct_rkey_t *rkey,
                                     void **handle) {
     *handle = nullptr;
-    auto key = m_cards ? RemoteKey::read(buffer, *m_cards)
-                       : Result<RemoteKey>(tl::unexpected(Error{ENODEV, "rkey_unpack", "there is no Gaudi card"}));
+    if (!m_cards)
+        return tl::unexpected(Error{ENODEV, "rkey_unpack", "there is no Gaudi card"});
+    const auto key = RemoteKey::read(buffer);
     if (!key)
         return tl::unexpected(key.error());
-    *rkey = key->handle();
+    const auto holder = key->resolve(*m_cards);
+    if (!holder)
+        return tl::unexpected(holder.error());
+    *rkey = UnpackedKey::make(*key, *holder)->handle();
     return {};
 }
 
-ucs_status_t Component::rkey_release(uct_rkey_t, void *) { return UCS_OK; }
+ucs_status_t Component::rkey_release(uct_rkey_t rkey, void *) {
+    UnpackedKey *key = UnpackedKey::is_none(rkey) ? nullptr : UnpackedKey::from(rkey);
+    if (!key)
+        return UCS_ERR_INVALID_PARAM;
+    key->release();
+    return UCS_OK;
+}
 
 ucs_status_t Component::rkey_compare(uct_rkey_t rkey1, uct_rkey_t rkey2, const uct_rkey_compare_params *params,
                                      int *result) {
     if (!result || (params && params->field_mask != 0))
         return UCS_ERR_INVALID_PARAM;
-    *result = rkey1 < rkey2 ? -1 : rkey1 > rkey2 ? 1 : 0;
+    const bool none1 = UnpackedKey::is_none(rkey1), none2 = UnpackedKey::is_none(rkey2);
+    if (none1 || none2) { // before all keys
+        *result = none1 && none2 ? (rkey1 < rkey2 ? -1 : rkey1 > rkey2 ? 1 : 0) : none1 ? -1 : 1;
+        return UCS_OK;
+    }
+    const UnpackedKey *one = UnpackedKey::from(rkey1), *other = UnpackedKey::from(rkey2);
+    if (!one || !other)
+        return UCS_ERR_INVALID_PARAM;
+    *result = UnpackedKey::compare(*one, *other);
     return UCS_OK;
 }
 

@@ -2,8 +2,8 @@
 #include "iface.h"
 
 #include "gaudi/settings.h"
-#include "remote_key.h"
 #include "ucx/log.h"
+#include "unpacked_key.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -23,6 +23,14 @@ using namespace ucx;
 namespace {
 
 constexpr auto kCloseLimit = std::chrono::seconds(10);
+
+/// Whether the operation stays inside the memory that its key names.
+bool is_allowed(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
+    if (UnpackedKey::is_none(rkey))
+        return true;
+    const UnpackedKey *key = UnpackedKey::from(rkey);
+    return key && key->covers(address, length);
+}
 
 void complete(uct_completion *comp, ucs_status_t status) {
     if (!comp)
@@ -313,9 +321,28 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
     return status_from_errno(error);
 }
 
-ucs_status_t Iface::unreachable() const {
-    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "the remote key is another process's: gaudi_cpy copies within one");
-    return UCS_ERR_UNREACHABLE;
+ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) const {
+    const Host &host = m_md.component().host();
+    const UnpackedKey *unpacked = UnpackedKey::from(rkey);
+    if (!unpacked) {
+        GAUDI_UCX_LOG(host, ERROR, "a copy has a remote key that was released, or is none of gaudi_copy's");
+        return UCS_ERR_INVALID_PARAM;
+    }
+    const RemoteKey &key = unpacked->key();
+    if (!key.own()) {
+        GAUDI_UCX_LOG(host, ERROR, "the remote key is another process's: gaudi_cpy copies within one");
+        return UCS_ERR_UNREACHABLE;
+    }
+    if (!unpacked->is_reachable()) {
+        GAUDI_UCX_LOG(host, ERROR, "the remote key names memory that is neither Gaudi nor host memory");
+        return UCS_ERR_UNREACHABLE;
+    }
+    if (!unpacked->is_current())
+        GAUDI_UCX_LOG(host, ERROR, "the Gaudi memory at 0x%lx that the remote key names was unmapped", key.address);
+    else
+        GAUDI_UCX_LOG(host, ERROR, "%lu bytes at 0x%lx are not inside the %lu bytes at 0x%lx that the remote key names",
+                      length, address, key.length, key.address);
+    return UCS_ERR_INVALID_ADDR;
 }
 
 // ---- progress ---------------------------------------------------------------------------------------------------------
@@ -387,16 +414,16 @@ void Ep::destroy() { delete this; }
 ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
     if (length == 0)
         return UCS_OK;
-    if (rkey == RemoteKey::kOthers)
-        return interface().unreachable();
+    if (!is_allowed(rkey, remote_address, length))
+        return interface().refuse_key(rkey, remote_address, length);
     return interface().copy_now(remote_address, reinterpret_cast<std::uint64_t>(buffer), length);
 }
 
 ucs_status_t Ep::get_short(void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
     if (length == 0)
         return UCS_OK;
-    if (rkey == RemoteKey::kOthers)
-        return interface().unreachable();
+    if (!is_allowed(rkey, remote_address, length))
+        return interface().refuse_key(rkey, remote_address, length);
     return interface().copy_now(reinterpret_cast<std::uint64_t>(buffer), remote_address, length);
 }
 
@@ -419,8 +446,8 @@ ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remo
     const std::uint64_t length = iov->length;
     if (iov->count == 0 || length == 0)
         return UCS_OK;
-    if (rkey == RemoteKey::kOthers)
-        return interface().unreachable();
+    if (!is_allowed(rkey, remote_address, length))
+        return interface().refuse_key(rkey, remote_address, length);
     const auto local = reinterpret_cast<std::uint64_t>(iov->buffer);
     MemoryHandle *handle = MemoryHandle::from(iov->memh);
     if (handle && handle->kind == MemoryHandle::Kind::nothing)

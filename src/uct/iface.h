@@ -42,7 +42,8 @@ public:
     ucx::ucs_status_t copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
                            ucx::uct_completion *comp);
     ucx::ucs_status_t copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
-    ucx::ucs_status_t unreachable() const;
+    /// Says why a copy of these bytes is not allowed with the key.
+    ucx::ucs_status_t refuse_key(ucx::uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) const;
 
 private:
     /// Copies that a flush waits for: those posted since the flush before it.

@@ -309,9 +309,12 @@ Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params
         params->mkey_size < sizeof(RemoteKey))
         return refuse(EINVAL, "mem_attach",
                       fmt::format("a key has {} bytes, not {}", sizeof(RemoteKey), params->mkey_size));
-    auto key = RemoteKey::read(buffer, m_cards);
+    const auto key = RemoteKey::read(buffer);
     if (!key)
         return tl::unexpected(key.error());
+    const auto holder = key->resolve(m_cards);
+    if (!holder)
+        return tl::unexpected(holder.error());
     if (!key->own())
         if (auto fetched = key->fetch(); !fetched)
             return tl::unexpected(fetched.error());
@@ -320,9 +323,10 @@ Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params
     handle->length = key->length;
     handle->process = key->process;
     handle->descriptor = key->descriptor;
-    if (key->own())
-        if (Region *region = m_cards.find(key->address); region && handle->hold(*region))
-            handle->kind = MemoryHandle::Kind::gaudi;
+    handle->region = holder->region;
+    handle->generation = holder->generation;
+    if (handle->region)
+        handle->kind = MemoryHandle::Kind::gaudi;
     // Another process's memory cannot be mapped into a card by the drivers we know: the handle is good for its key only.
     *memh = handle.release();
     return {};

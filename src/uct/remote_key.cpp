@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -67,15 +68,15 @@ RemoteKey RemoteKey::of(const MemoryHandle &handle) {
     using Kind = MemoryHandle::Kind;
     const bool ours = handle.kind != Kind::nothing && handle.kind != Kind::dmabuf;
     RemoteKey key{handle.address, handle.length, ours ? kNotExported : kNotOurs, own_process()};
-    if (handle.region) {
-        key.address = handle.region->base();
-        key.length = handle.region->size();
-        key.descriptor = handle.region->export_descriptor();
+    if (Region *region = handle.region) {
+        // UCX rounds what it registers, and only where the range begins was looked at.
+        key.length = std::min(key.length, region->export_size() - (key.address - region->base()));
+        key.descriptor = region->export_descriptor();
     }
     return key;
 }
 
-Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
+Result<RemoteKey> RemoteKey::read(const void *buffer) {
     RemoteKey key;
     std::memcpy(&key, buffer, sizeof key);
     if (key.process <= 0)
@@ -85,13 +86,27 @@ Result<RemoteKey> RemoteKey::read(const void *buffer, Cards &cards) {
     if (key.length == 0 || key.address + key.length < key.address)
         return refuse(EINVAL,
                       fmt::format("a remote key names {} bytes at {:#x}, which is no range", key.length, key.address));
-    if (key.own() && key.descriptor >= 0) {
-        const Region *region = cards.find(key.address);
-        if (!region || region->base() != key.address || region->size() != key.length)
-            return refuse(EINVAL, fmt::format("a remote key of this process names a block at {:#x} that is not there",
-                                              key.address));
-    }
     return key;
+}
+
+Result<RemoteKey::Holder> RemoteKey::resolve(const Cards &cards) const {
+    if (!own() || descriptor == kNotOurs)
+        return Holder{};
+    Region *region = cards.find(address);
+    const std::uint64_t generation = region ? region->generation_with(address) : 0;
+    if (generation != 0) {
+        const bool inside = length <= region->export_size() - (address - region->base());
+        const bool named = descriptor < 0 || descriptor == region->known_export_descriptor();
+        if (inside && named && region->generation() == generation)
+            return Holder{region, generation};
+    } else if (const Range window = cards.window();
+               descriptor < 0 && (address >= window.base + window.length || address + length <= window.base)) {
+        return Holder{}; // host memory
+    }
+    return refuse(EINVAL,
+                  fmt::format("a remote key of this process names {} bytes at {:#x} with dma-buf descriptor {}, "
+                              "and no mapping of Gaudi memory has both",
+                              length, address, descriptor));
 }
 
 Result<thunk::Fd> RemoteKey::fetch() const {
@@ -109,9 +124,9 @@ Result<thunk::Fd> RemoteKey::fetch() const {
                                   std::strerror(errno),
                                   errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
     const off_t size = lseek(fetched.get(), 0, SEEK_END);
-    if (!is_dmabuf(fetched.get()) || size < 0 || static_cast<std::uint64_t>(size) != length)
-        return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of {} bytes", descriptor,
-                                          process, length));
+    if (!is_dmabuf(fetched.get()) || size < 0 || static_cast<std::uint64_t>(size) < length)
+        return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of at least {} bytes",
+                                          descriptor, process, length));
     if (const std::string name = exporter(fetched.get()); !name.empty() && name != kExporter)
         return refuse(EINVAL, fmt::format("the dma-buf {} of process {} is exported by {}, not by {}", descriptor,
                                           process, name, kExporter));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The 24 bytes that name memory to somebody else: the exported block, its length, the dma-buf's descriptor and the
-// process it belongs to. They may come from the network, and nothing in them is believed before it has been checked.
+// The 24 bytes that name memory to somebody else: the registered range, the dma-buf of the block around it and the process
+// that has both. They may come from the network, and nothing in them is believed before it has been checked. What a key
+// proves and what it cannot: docs/keys.md.
 #pragma once
 
 #include "config.h"
@@ -23,17 +24,21 @@ struct RemoteKey {
     std::int32_t process;
 
     static RemoteKey of(const MemoryHandle &handle);
-    /// Reads and checks a key. One of this process must name memory that is there.
-    static Result<RemoteKey> read(const void *buffer, Cards &cards);
+    /// Reads a key and refuses values that no key has.
+    static Result<RemoteKey> read(const void *buffer);
 
-    /// The other process's dma-buf, checked to be one of this exporter and of the right size.
+    /// The live mapping of this process that holds all of the range; none for host memory and for other processes' keys.
+    struct Holder {
+        Region *region = nullptr;
+        std::uint64_t generation = 0;
+    };
+    /// Takes no lock and makes no system call: UCP unpacks a key per eager message.
+    Result<Holder> resolve(const Cards &cards) const;
+
+    /// The other process's dma-buf, checked to be one of this exporter and large enough for the range.
     Result<thunk::Fd> fetch() const;
 
     bool own() const;
-
-    /// What UCX holds for it: the block. Other processes' memory cannot be reached by copies, and all of it is one value.
-    static constexpr std::uint64_t kOthers = 1;
-    std::uint64_t handle() const { return own() && descriptor != kNotOurs ? address : kOthers; }
 };
 static_assert(sizeof(RemoteKey) == 24);
 

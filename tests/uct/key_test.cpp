@@ -12,9 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 using namespace uct_side;
 using ::testing::HasSubstr;
@@ -32,6 +35,24 @@ Fields fields(const std::vector<unsigned char> &key) {
     std::memcpy(&out, key.data(), sizeof out);
     return out;
 }
+
+/// Released at its end.
+class UnpackedKey {
+public:
+    UnpackedKey(const Domain &domain, const Fields &key) : m_component(domain.component()) {
+        check(uct_rkey_unpack(m_component, &key, &m_bundle), "uct_rkey_unpack");
+    }
+    UnpackedKey(const Domain &domain, uct_mem_h memh) : UnpackedKey(domain, fields(domain.key(memh))) {}
+    ~UnpackedKey() { EXPECT_EQ(uct_rkey_release(m_component, &m_bundle), UCS_OK); }
+    UnpackedKey(const UnpackedKey &) = delete;
+    UnpackedKey &operator=(const UnpackedKey &) = delete;
+
+    uct_rkey_t rkey() const { return m_bundle.rkey; }
+
+private:
+    const uct_component_h m_component;
+    uct_rkey_bundle_t m_bundle{};
+};
 
 class Key : public ::testing::Test {
 protected:
@@ -51,37 +72,194 @@ protected:
     e2e::Printed m_printed;
 };
 
-TEST_F(Key, names_the_exported_block_and_its_owner) {
+TEST_F(Key, names_the_registered_range_and_its_owner) {
     const Domain domain;
     const Buffer one(domain, kMiB), other(domain, kMiB);
-    const Fields key = fields(domain.key(one.memh()));
-    EXPECT_LE(key.address, one.address());
-    EXPECT_GE(key.address + key.length, one.address() + kMiB);
-    EXPECT_EQ(key.length % kPage, 0u);
-    EXPECT_EQ(key.process, getpid());
-    EXPECT_GE(key.descriptor, 0);
-    EXPECT_EQ(domain.key(other.memh()), domain.key(one.memh())) << "the operation brings the address inside";
+    const Fields whole = fields(domain.key(one.memh()));
+    EXPECT_EQ(whole.address, one.address());
+    EXPECT_EQ(whole.length, kMiB);
+    EXPECT_EQ(whole.process, getpid());
+    EXPECT_GE(whole.descriptor, 0);
+    EXPECT_EQ(fields(domain.key(other.memh())).descriptor, whole.descriptor) << "one dma-buf for their block";
+    const uct_mem_h memh = domain.reg(one.data() + 100, 1000);
+    const Fields part = fields(domain.key(memh));
+    EXPECT_EQ(part.address, one.address(100));
+    EXPECT_EQ(part.length, 1000u);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Key, unpacked_keys_compare_as_their_blocks_do) {
+TEST_F(Key, names_no_more_than_the_mapping_has) {
     const Domain domain;
-    const Buffer one(domain, kMiB), same(domain, kMiB), other(domain, 2 * kPage);
-    std::array<uct_rkey_bundle_t, 3> bundles{};
-    for (std::size_t i = 0; const Buffer *buffer : {&one, &same, &other})
-        ASSERT_EQ(uct_rkey_unpack(domain.component(), domain.key(buffer->memh()).data(), &bundles[i++]), UCS_OK);
-    const CompareParams params{};
-    int result = 7;
-    ASSERT_EQ(uct_rkey_compare(domain.component(), bundles[0].rkey, bundles[1].rkey, &params, &result), UCS_OK);
-    EXPECT_EQ(result, 0);
-    ASSERT_EQ(uct_rkey_compare(domain.component(), bundles[0].rkey, bundles[2].rkey, &params, &result), UCS_OK);
-    const int forward = result;
-    EXPECT_NE(forward, 0);
-    ASSERT_EQ(uct_rkey_compare(domain.component(), bundles[2].rkey, bundles[0].rkey, &params, &result), UCS_OK);
-    EXPECT_EQ(result, -forward);
+    const Buffer block(domain, 2 * kPage);
+    const uct_mem_h memh = domain.reg(block.data() + 2 * kPage - 100, 1000); // as a caller may who rounds generously
+    const UnpackedKey key(domain, memh);
+    EXPECT_EQ(fields(domain.key(memh)).length, 100u);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_F(Key, unpacked_keys_compare_by_what_they_name) {
+    const Domain domain;
+    const Buffer one(domain, kMiB), other(domain, kMiB), far(domain, 2 * kPage);
+    const uct_mem_h part = domain.reg(one.data(), 4096);
+    Fields theirs = fields(domain.key(one.memh()));
+    theirs.process = getppid();
+    const UnpackedKey first(domain, one.memh()), again(domain, one.memh());
+    const UnpackedKey neighbour(domain, other.memh()), elsewhere(domain, far.memh()), piece(domain, part);
+    const UnpackedKey of_another_process(domain, theirs);
+    const auto compare = [&](uct_rkey_t left, uct_rkey_t right) {
+        const CompareParams params{};
+        int result = 7;
+        EXPECT_EQ(uct_rkey_compare(domain.component(), left, right, &params, &result), UCS_OK);
+        return result;
+    };
+    EXPECT_NE(first.rkey(), again.rkey());
+    EXPECT_EQ(compare(first.rkey(), again.rkey()), 0);
+    const std::array<uct_rkey_t, 7> different{
+        first.rkey(), neighbour.rkey(), elsewhere.rkey(), piece.rkey(), 0, of_another_process.rkey(), UCT_INVALID_RKEY};
+    for (const uct_rkey_t left : different)
+        for (const uct_rkey_t right : different) {
+            EXPECT_EQ(compare(left, right) == 0, left == right);
+            EXPECT_EQ(compare(left, right), -compare(right, left));
+        }
+    std::vector<uct_rkey_t> sorted(different.begin(), different.end());
+    std::sort(sorted.begin(), sorted.end(), [&](uct_rkey_t l, uct_rkey_t r) { return compare(l, r) < 0; });
+    for (std::size_t i = 0; i < sorted.size(); ++i)
+        for (std::size_t j = i + 1; j < sorted.size(); ++j)
+            EXPECT_EQ(compare(sorted[i], sorted[j]), -1) << "a total order";
+    EXPECT_EQ(domain.dereg(part), UCS_OK);
+}
+
+TEST_F(Key, cannot_be_turned_into_a_pointer) {
+    const Domain domain;
+    const Buffer buffer(domain, kMiB);
+    uct_rkey_bundle_t bundle{};
+    ASSERT_EQ(uct_rkey_unpack(domain.component(), domain.key(buffer.memh()).data(), &bundle), UCS_OK);
     void *pointer = nullptr;
-    EXPECT_EQ(uct_rkey_ptr(domain.component(), &bundles[0], one.address(), &pointer), UCS_ERR_UNSUPPORTED);
-    for (const auto &bundle : bundles)
-        EXPECT_EQ(uct_rkey_release(domain.component(), &bundle), UCS_OK);
+    EXPECT_EQ(uct_rkey_ptr(domain.component(), &bundle, buffer.address(), &pointer), UCS_ERR_UNSUPPORTED);
+    EXPECT_EQ(uct_rkey_release(domain.component(), &bundle), UCS_OK);
+}
+
+/// Tries all four operations with a key; the same status from each.
+ucs_status_t copy_with(const Transport &transport, uct_rkey_t rkey, std::uint64_t remote, std::size_t length) {
+    Bytes host(length);
+    std::vector<ucs_status_t> all = {
+        uct_ep_put_short(transport.ep(), host.data(), static_cast<unsigned>(length), remote, rkey),
+        uct_ep_get_short(transport.ep(), host.data(), static_cast<unsigned>(length), remote, rkey)};
+    for (const auto post : {uct_ep_put_zcopy, uct_ep_get_zcopy}) {
+        uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+        const uct_iov_t iov{host.data(), length, nullptr, 0, 1};
+        const ucs_status_t status = post(transport.ep(), &iov, 1, remote, rkey, &comp);
+        while (status == UCS_INPROGRESS && comp.count != 0)
+            transport.progress();
+        all.push_back(status == UCS_INPROGRESS ? comp.status : status);
+    }
+    for (const ucs_status_t status : all)
+        EXPECT_EQ(status, all.front());
+    return all.front();
+}
+
+TEST_F(Key, bounds_every_operation_to_its_range) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer one(domain, kMiB);
+    std::optional<Buffer> other(std::in_place, domain, kMiB);
+    const std::uint64_t target = other->address();
+    const UnpackedKey key(domain, one.memh());
+    EXPECT_EQ(copy_with(transport, key.rkey(), one.address(), 4096), UCS_OK);
+    EXPECT_EQ(copy_with(transport, key.rkey(), one.address(kMiB - 100), 100), UCS_OK);
+    EXPECT_EQ(copy_with(transport, UCT_INVALID_RKEY, target, 100), UCS_OK) << "UCP's pipelines have no key";
+    EXPECT_THAT(m_printed.complaints(), testing::IsEmpty());
+
+    EXPECT_EQ(copy_with(transport, key.rkey(), target, 100), UCS_ERR_INVALID_ADDR);
+    EXPECT_THAT(m_printed.complaints().back(), HasSubstr("are not inside the 1048576 bytes at"));
+    EXPECT_EQ(copy_with(transport, key.rkey(), one.address(kMiB - 100), 101), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(copy_with(transport, key.rkey(), one.address() - 1, 2), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(copy_with(transport, key.rkey(), one.address(kMiB), 1), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(copy_with(transport, key.rkey(), 0, 1), UCS_ERR_INVALID_ADDR);
+    other.reset();
+    EXPECT_EQ(copy_with(transport, key.rkey(), target, 100), UCS_ERR_INVALID_ADDR) << "also after it was freed";
+}
+
+TEST_F(Key, of_host_memory_bounds_too) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes host = pattern(4096, 1);
+    const uct_mem_h memh = domain.reg(host.data(), 1000);
+    const UnpackedKey key(domain, memh);
+    const auto address = reinterpret_cast<std::uint64_t>(host.data());
+    ASSERT_EQ(uct_ep_get_short(transport.ep(), buffer.data(), 1000, address, key.rkey()), UCS_OK);
+    EXPECT_EQ(transport.read(buffer, 1000), pattern(1000, 1));
+    EXPECT_EQ(uct_ep_get_short(transport.ep(), buffer.data(), 1001, address, key.rkey()), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(uct_ep_put_short(transport.ep(), buffer.data(), 10, address + 1000, key.rkey()), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(copy_with(transport, key.rkey(), buffer.address(), 10), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
+TEST_F(Key, of_a_mapping_that_is_gone_is_refused_also_when_another_is_in_its_place) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer kept(domain, kMiB);
+    std::optional<Buffer> large(std::in_place, domain, 3 * kPage); // a block of its own
+    const std::uint64_t address = large->address();
+    const Fields packed = fields(domain.key(large->memh()));
+    const UnpackedKey key(domain, packed);
+    EXPECT_EQ(copy_with(transport, key.rkey(), address, 100), UCS_OK);
+    large.reset();
+    EXPECT_EQ(copy_with(transport, key.rkey(), address, 100), UCS_ERR_INVALID_ADDR);
+    EXPECT_THAT(m_printed.complaints().back(), HasSubstr("was unmapped"));
+    uct_rkey_bundle_t bundle{};
+    EXPECT_EQ(unpack(domain, packed, bundle), UCS_ERR_INVALID_PARAM);
+
+    const Buffer again(domain, 3 * kPage,
+                       {.flags = UCT_MD_MEM_FLAG_FIXED, .address = reinterpret_cast<void *>(address)});
+    EXPECT_EQ(copy_with(transport, key.rkey(), address, 100), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(copy_with(transport, UnpackedKey(domain, again.memh()).rkey(), address, 100), UCS_OK);
+}
+
+TEST_F(Key, that_was_released_is_refused) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    uct_rkey_bundle_t bundle{};
+    ASSERT_EQ(uct_rkey_unpack(domain.component(), domain.key(buffer.memh()).data(), &bundle), UCS_OK);
+    ASSERT_EQ(uct_rkey_release(domain.component(), &bundle), UCS_OK);
+    EXPECT_EQ(copy_with(transport, bundle.rkey, buffer.address(), 100), UCS_ERR_INVALID_PARAM);
+    EXPECT_THAT(m_printed.complaints().back(), HasSubstr("was released"));
+    EXPECT_EQ(uct_rkey_release(domain.component(), &bundle), UCS_ERR_INVALID_PARAM);
+    int result = 0;
+    const CompareParams params{};
+    EXPECT_EQ(uct_rkey_compare(domain.component(), bundle.rkey, bundle.rkey, &params, &result), UCS_ERR_INVALID_PARAM);
+}
+
+TEST_F(Key, is_unpacked_and_released_by_many_threads_at_once) {
+    const Domain domain;
+    constexpr unsigned kThreads = 4, kHeld = 100, kRounds = 200;
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> wrong{0};
+    for (unsigned thread = 0; thread < kThreads; ++thread)
+        threads.emplace_back([&, thread] {
+            // Keys of another process: unpacking them touches nothing but the list of unpacked keys.
+            for (unsigned round = 0; round < kRounds; ++round) {
+                std::vector<uct_rkey_bundle_t> held(kHeld);
+                for (unsigned i = 0; i < kHeld; ++i) {
+                    const Fields key{0x10000 + thread, 1 + i, -1, getppid()};
+                    wrong += unpack(domain, key, held[i]) == UCS_OK ? 0 : 1;
+                }
+                // Each must still be what this thread unpacked: in order by length.
+                for (unsigned i = 0; i + 1 < kHeld; ++i) {
+                    const CompareParams params{};
+                    int result = 7;
+                    uct_rkey_compare(domain.component(), held[i].rkey, held[i + 1].rkey, &params, &result);
+                    wrong += result == -1 ? 0 : 1;
+                }
+                for (const auto &bundle : held)
+                    wrong += uct_rkey_release(domain.component(), &bundle) == UCS_OK ? 0 : 1;
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(wrong, 0u);
 }
 
 TEST_F(Key, to_be_invalidated_is_packed_as_any_other) {
@@ -110,6 +288,7 @@ TEST_F(Key, of_host_memory_goes_through_too) {
     EXPECT_EQ(fields(key).descriptor, -1);
     uct_rkey_bundle_t bundle{};
     EXPECT_EQ(uct_rkey_unpack(domain.component(), key.data(), &bundle), UCS_OK);
+    EXPECT_EQ(uct_rkey_release(domain.component(), &bundle), UCS_OK);
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
@@ -130,8 +309,17 @@ TEST_F(Key, each_bad_field_is_refused_with_a_sentence) {
     refused("which is none", [](Fields &key) { key.process = 0; });
     refused("which is none", [](Fields &key) { key.process = -5; });
     refused("which is none", [](Fields &key) { key.descriptor = -3; });
-    refused("that is not there", [](Fields &key) { key.address += 4096; });
-    refused("that is not there", [](Fields &key) { key.length -= 1; });
+    constexpr const char *kNoMapping = "no mapping of Gaudi memory has both";
+    refused(kNoMapping, [](Fields &key) { key.address += 1000 * kPage; });
+    refused(kNoMapping, [](Fields &key) { key.length = kPage + 1; });
+    refused(kNoMapping, [](Fields &key) { key.descriptor += 1; });
+    refused(kNoMapping, [](Fields &key) { key.descriptor = 0; });
+    refused(kNoMapping, [&](Fields &key) { key.address = reinterpret_cast<std::uint64_t>(&key); }); // host memory
+    refused(kNoMapping, [&](Fields &key) { // from host memory far into the cards'
+        key.descriptor = -1;
+        key.length = key.address;
+        key.address = 4096;
+    });
     EXPECT_EQ(attach(domain, good), UCS_OK);
 }
 
@@ -219,7 +407,9 @@ TEST_F(Key, attaches_memory_of_another_process_and_checks_what_it_gets) {
     EXPECT_EQ(attach(domain, neighbour.key), UCS_OK);
 
     Fields wrong = neighbour.key;
-    wrong.length -= kPage / 2;
+    wrong.length = kPage;
+    EXPECT_EQ(attach(domain, wrong), UCS_OK) << "all of the dma-buf";
+    wrong.length = kPage + 1;
     EXPECT_NE(attach(domain, wrong), UCS_OK);
     EXPECT_THAT(m_printed.complaints().back(), HasSubstr("is not a dma-buf of"));
     wrong = neighbour.key;

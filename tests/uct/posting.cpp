@@ -22,12 +22,15 @@ void through_uct(unsigned copies) {
     const uct_side::Buffer buffer(domain, 2 * kWindow * kSize);
     uct_side::Bytes host(2 * kWindow * kSize, 1);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
+    uct_rkey_bundle_t key{};
+    uct_side::check(uct_rkey_unpack(domain.component(), domain.key(buffer.memh()).data(), &key), "uct_rkey_unpack");
     for (unsigned done = 0; done < copies; done += kWindow) {
         uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
         for (unsigned i = 0; i < kWindow; ++i) {
             const std::size_t offset = 2 * i * kSize; // no two of them are neighbours
             const uct_iov_t iov{host.data() + offset, kSize, memh, 0, 1};
-            const ucs_status_t status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(offset), 0, &comp);
+            const ucs_status_t status =
+                uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(offset), key.rkey, &comp);
             if (status != UCS_INPROGRESS)
                 throw std::runtime_error("a copy was not started");
             ++comp.count;
@@ -35,6 +38,7 @@ void through_uct(unsigned copies) {
         while (comp.count > 1)
             transport.progress();
     }
+    uct_rkey_release(domain.component(), &key);
     domain.dereg(memh);
 }
 

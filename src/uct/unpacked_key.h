@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What UCX holds for an unpacked remote key (its uct_rkey_t): the range that the key names, and the mapping that held it at
+// the time. UCP unpacks a key per eager message, from any thread, so objects come from a list without a lock. They are
+// never freed: a key that was released is still recognised as such.
+#pragma once
+
+#include "remote_key.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace gaudi::uct {
+
+class UnpackedKey {
+public:
+    UnpackedKey() = default;
+    UnpackedKey(const UnpackedKey &) = delete;
+    UnpackedKey &operator=(const UnpackedKey &) = delete;
+
+    static UnpackedKey *make(const RemoteKey &key, const RemoteKey::Holder &holder);
+    void release();
+
+    /// UCP's pipelines pass UCT_INVALID_RKEY, and callers without a key 0: nothing bounds them.
+    static bool is_none(ucx::uct_rkey_t rkey) { return rkey + 1 <= 1; }
+    /// Null for what was released or is no key of gaudi_copy.
+    static UnpackedKey *from(ucx::uct_rkey_t rkey) {
+        auto *key = reinterpret_cast<UnpackedKey *>(rkey);
+        return key && key->m_magic == kMagic ? key : nullptr;
+    }
+    ucx::uct_rkey_t handle() const { return reinterpret_cast<ucx::uct_rkey_t>(this); }
+
+    /// Whether copies may reach these bytes with it.
+    bool covers(std::uint64_t address, std::uint64_t length) const {
+        const std::uint64_t offset = address - m_key.address;
+        return offset < m_reach && length <= m_reach - offset && is_current();
+    }
+    /// Whether the mapping is the one that the key was unpacked for. Host memory has none.
+    bool is_current() const { return !m_holder.region || m_holder.region->generation() == m_holder.generation; }
+    bool is_reachable() const { return m_reach != 0; }
+    const RemoteKey &key() const { return m_key; }
+
+    /// -1, 0 or 1 by what the keys name; those that name the same memory in the same mapping are equal.
+    static int compare(const UnpackedKey &one, const UnpackedKey &other);
+
+private:
+    friend class UnpackedKeys;
+    static constexpr std::uint32_t kMagic = 0x47415552;
+
+    std::uint32_t m_magic = 0;
+    std::uint32_t m_index = 0;            // in the list of all
+    std::atomic<std::uint32_t> m_next{0}; // of those that are free, by index + 1
+    RemoteKey m_key{};
+    RemoteKey::Holder m_holder;
+    std::uint64_t m_reach = 0; // bytes from the key's address that copies reach; 0 for memory that they do not
+};
+
+} // namespace gaudi::uct
