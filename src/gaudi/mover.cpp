@@ -183,7 +183,7 @@ Mover::Posted Mover::post(const Operation &operation) {
     if (operation.range && operation.range->is_dmabuf()) { // the processor cannot stage it
         m_problem = fmt::format("card {} cannot reach memory that was registered by a dma-buf: {}", card->bus_id(),
                                 operation.range->refusal());
-        return Posted::unsupported;
+        return Posted::not_imported;
     }
     if (m_stager.post(ends.destination, ends.source, operation.length, operation.done, operation.user))
         return Posted::started;

@@ -26,7 +26,8 @@ public:
     enum class Posted {
         done, // nothing to wait for; the callback is not called
         started,
-        unsupported, // neither side is Gaudi memory, the card has no copy path, or the driver imports no dma-buf
+        unsupported,  // neither side is Gaudi memory, or the card has no copy path
+        not_imported, // another vendor's memory, and the driver does not import its dma-buf
         failed,
     };
     using Done = void (*)(void *user, int error);
@@ -56,7 +57,7 @@ public:
     /// Asks for `event_fd` to be written at the next completion; false when there is one already.
     bool arm(int event_fd);
 
-    /// The sentence that goes with Posted::failed, Posted::unsupported or an errno of copy_now().
+    /// The sentence that goes with a Posted that is neither done nor started, or an errno of copy_now().
     const std::string &problem() const { return m_problem; }
     /// The sentences that go with the errors of `Done`, one for each cause that is new since the last call.
     std::vector<std::string> new_problems();

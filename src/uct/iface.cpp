@@ -251,16 +251,30 @@ ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::u
 ucs_status_t Iface::status_of(Mover::Posted posted) {
     if (posted == Mover::Posted::done)
         return UCS_OK;
-    report(m_mover.problem());
-    return posted == Mover::Posted::unsupported ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR;
+    if (posted == Mover::Posted::not_imported)
+        return refuse_other_memory(m_mover.problem());
+    return refuse(posted == Mover::Posted::unsupported ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR, m_mover.problem());
 }
 
 /// One cause may fail copy after copy: its sentence is logged once, until copies succeed again.
-void Iface::report(const std::string &sentence) {
+bool Iface::is_new(const std::string &sentence) {
     if (sentence == m_reported)
-        return;
+        return false;
     m_reported = sentence;
-    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", sentence.c_str());
+    return true;
+}
+
+ucs_status_t Iface::refuse(ucs_status_t status, const std::string &sentence) {
+    if (is_new(sentence))
+        GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", sentence.c_str());
+    return status;
+}
+
+/// Less loud: the memory of other vendors had to be registered for UCX's sake.
+ucs_status_t Iface::refuse_other_memory(const std::string &sentence) {
+    if (is_new(sentence))
+        GAUDI_UCX_LOG(m_md.component().host(), DIAG, "%s", sentence.c_str());
+    return UCS_ERR_UNSUPPORTED;
 }
 
 /// What comes after a fence must not overtake what came before, and the card's queues know nothing of each other.
@@ -291,7 +305,7 @@ void Iface::ended(void *user, int error) {
     Iface &iface = *operation.iface;
     if (error != 0 && !iface.m_closing)
         for (const std::string &sentence : iface.m_mover.new_problems())
-            iface.report(sentence);
+            iface.refuse(UCS_ERR_IO_ERROR, sentence);
     iface.finish(operation, error == 0 ? UCS_OK : status_from_errno(error));
 }
 
@@ -317,32 +331,25 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
             m_reported.clear();
         return UCS_OK;
     }
-    report(m_mover.problem()); // UCP ends the process on this status: the reason must be on record before
-    return status_from_errno(error);
+    // UCP ends the process on this status: the reason must be on record before.
+    return refuse(status_from_errno(error), m_mover.problem());
 }
 
-ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) const {
-    const Host &host = m_md.component().host();
+ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
     const UnpackedKey *unpacked = UnpackedKey::from(rkey);
-    if (!unpacked) {
-        GAUDI_UCX_LOG(host, ERROR, "a copy has a remote key that was released, or is none of gaudi_copy's");
-        return UCS_ERR_INVALID_PARAM;
-    }
+    if (!unpacked)
+        return refuse(UCS_ERR_INVALID_PARAM, "a copy has a remote key that was released, or is none of gaudi_copy's");
     const RemoteKey &key = unpacked->key();
-    if (!key.own()) {
-        GAUDI_UCX_LOG(host, ERROR, "the remote key is another process's: gaudi_cpy copies within one");
-        return UCS_ERR_UNREACHABLE;
-    }
-    if (!unpacked->is_reachable()) {
-        GAUDI_UCX_LOG(host, ERROR, "the remote key names memory that is neither Gaudi nor host memory");
-        return UCS_ERR_UNREACHABLE;
-    }
+    if (!key.own())
+        return refuse(UCS_ERR_UNREACHABLE, "the remote key is another process's: gaudi_cpy copies within one");
+    if (!unpacked->is_reachable())
+        return refuse(UCS_ERR_UNREACHABLE, "the remote key names memory that is neither Gaudi nor host memory");
     if (!unpacked->is_current())
-        GAUDI_UCX_LOG(host, ERROR, "the Gaudi memory at 0x%lx that the remote key names was unmapped", key.address);
-    else
-        GAUDI_UCX_LOG(host, ERROR, "%lu bytes at 0x%lx are not inside the %lu bytes at 0x%lx that the remote key names",
-                      length, address, key.length, key.address);
-    return UCS_ERR_INVALID_ADDR;
+        return refuse(UCS_ERR_INVALID_ADDR,
+                      fmt::format("the Gaudi memory at {:#x} that the remote key names was unmapped", key.address));
+    return refuse(UCS_ERR_INVALID_ADDR,
+                  fmt::format("{} bytes at {:#x} are not inside the {} bytes at {:#x} that the remote key names",
+                              length, address, key.length, key.address));
 }
 
 // ---- progress ---------------------------------------------------------------------------------------------------------
@@ -442,7 +449,7 @@ ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remo
     if (count == 0)
         return UCS_OK;
     if (count > 1 || iov->count > 1)
-        return UCS_ERR_INVALID_PARAM; // max_iov is 1, and the caller knows it
+        return interface().refuse(UCS_ERR_INVALID_PARAM, "gaudi_cpy takes one buffer per copy (max_iov is 1)");
     const std::uint64_t length = iov->length;
     if (iov->count == 0 || length == 0)
         return UCS_OK;
@@ -451,7 +458,10 @@ ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remo
     const auto local = reinterpret_cast<std::uint64_t>(iov->buffer);
     MemoryHandle *handle = MemoryHandle::from(iov->memh);
     if (handle && handle->kind == MemoryHandle::Kind::nothing)
-        return UCS_ERR_UNSUPPORTED;
+        return interface().refuse_other_memory(
+            fmt::format("the memory at {:#x} is neither Gaudi nor host memory, and was registered without a dma-buf: "
+                        "gaudi_cpy cannot reach it",
+                        local));
     HostRange *range = handle ? handle->range.get() : nullptr;
     return put ? interface().copy(remote_address, local, length, range, comp)
                : interface().copy(local, remote_address, length, range, comp);

@@ -43,7 +43,10 @@ public:
                            ucx::uct_completion *comp);
     ucx::ucs_status_t copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
     /// Says why a copy of these bytes is not allowed with the key.
-    ucx::ucs_status_t refuse_key(ucx::uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) const;
+    ucx::ucs_status_t refuse_key(ucx::uct_rkey_t rkey, std::uint64_t address, std::uint64_t length);
+    /// Logs why a copy fails and returns the status.
+    ucx::ucs_status_t refuse(ucx::ucs_status_t status, const std::string &sentence);
+    ucx::ucs_status_t refuse_other_memory(const std::string &sentence);
 
 private:
     /// Copies that a flush waits for: those posted since the flush before it.
@@ -72,7 +75,7 @@ private:
     void end_epochs(ucx::ucs_status_t status);
     bool idle() const { return m_mover.outstanding() == 0 && m_held.empty(); }
     ucx::ucs_status_t status_of(Mover::Posted posted);
-    void report(const std::string &sentence);
+    bool is_new(const std::string &sentence);
     void release_held();
 
     Md &m_md;

@@ -69,7 +69,7 @@ protected:
         const auto done = [](void *user, int error) { *static_cast<int *>(user) = error; };
         const Mover::Posted posted = mover.post({destination, source, length, &range, done, &result});
         if (posted != Mover::Posted::started)
-            return posted == Mover::Posted::unsupported ? ENOTSUP : EIO;
+            return posted == Mover::Posted::not_imported ? ENOTSUP : EIO;
         until([&] {
             mover.progress();
             return result >= 0;
