@@ -138,11 +138,12 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     region->m_allocation = std::move(*allocation);
     region->m_left_over = 0;
     // UCX must know from the start whether it can be registered: a refusal later fails the whole registration.
-    if (m_card.exports() == Card::Exports::unknown)
-        if (const auto probed = region->probe_export())
-            m_card.set_exports(*probed, life);
     if (m_card.exports() == Card::Exports::no)
-        region->forbid_export();
+        region->forbid_export(m_card.why_no_exports());
+    else if (const auto probed = region->probe_export())
+        m_card.set_exports(*probed, life);
+    else
+        region->defer_export();
     m_blocks.push_back(region);
     ++m_changes;
     m_card.cards().mapped(*region);
@@ -198,9 +199,22 @@ std::optional<std::uint64_t> Arena::allocate_in(Region &block, const Request &re
     const auto offset = block.m_heap->allocate(request.length, request.alignment, block.base());
     if (!offset)
         return {};
+    if (block.export_deferred())
+        retry_export(block);
     if (first) // more of the same size will follow, as far as anybody knows
         block.m_left_over = left_over(block.size(), round_up(request.length, Heap::kGranule));
     return block.base() + *offset;
+}
+
+/// One try with each allocation in the block, so that a shortage does not stage its memory for ever.
+void Arena::retry_export(Region &block) {
+    const std::uint64_t life = m_card.life();
+    const auto probed = block.probe_export(1);
+    if (!probed)
+        return;
+    m_card.set_exports(*probed, life);
+    if (*probed)
+        m_card.cards().became_exportable(block);
 }
 
 bool Arena::free(std::uint64_t address) {

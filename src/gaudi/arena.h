@@ -52,6 +52,7 @@ private:
     /// `size` bytes from the driver, if need be in place of empty blocks.
     Result<thunk::Allocation> take_block(const thunk::Device &device, std::uint64_t size, std::uint64_t limit);
     std::optional<std::uint64_t> allocate_in(Region &block, const Request &request);
+    void retry_export(Region &block);
     void give_back(std::size_t index);
     bool give_back_empty(); // whether there was any
     void retry_lingering();

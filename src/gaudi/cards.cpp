@@ -230,6 +230,11 @@ void Cards::unmapping(Region &region) {
     m_addresses.remove(region.base(), &region);
 }
 
+void Cards::became_exportable(Region &region) {
+    const std::lock_guard guard(m_listeners_mutex);
+    tell([&](MappingListener &listener) { listener.mapped(region); });
+}
+
 void Cards::left(const Card &card) {
     const std::lock_guard guard(m_listeners_mutex);
     tell([&](MappingListener &listener) { listener.left(card); });

@@ -22,7 +22,7 @@ namespace gaudi {
 class MappingListener {
 public:
     virtual ~MappingListener() = default;
-    virtual void mapped(const Region &region) = 0;
+    virtual void mapped(const Region &region) = 0;    // and again when it becomes exportable
     virtual void unmapping(const Region &region) = 0; // still mapped, but not for long
     virtual void left(const Card &) {}                // closed by who had opened it
 };
@@ -68,6 +68,8 @@ public:
     /// Listeners are not told of what was found by asking: it may change behind our back, and UCX is to ask again.
     void mapped(Region &region);
     void unmapping(Region &region);
+    /// Listeners hear of the mapping once more, because it can be registered now.
+    void became_exportable(Region &region);
     void left(const Card &card);
     /// A new listener hears of what is mapped already.
     void add_listener(MappingListener &listener);

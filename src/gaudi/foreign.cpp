@@ -74,7 +74,7 @@ Region *Foreign::begin(Card &card, std::uint64_t life, Range range, Region::Orig
         if (const auto probed = region->probe_export())
             card.set_exports(*probed, life);
     if (card.exports() == Card::Exports::no)
-        region->forbid_export();
+        region->forbid_export(card.why_no_exports());
     // One that was seen may have been found by asking at the same time.
     const std::lock_guard beginning(m_beginning);
     if (origin == Region::Origin::asked) {

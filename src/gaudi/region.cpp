@@ -6,6 +6,8 @@
 #include "host_range.h"
 #include "importers.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 
 namespace gaudi {
@@ -30,8 +32,8 @@ Result<thunk::Fd> Region::new_export() {
         return tl::unexpected(thunk::make_error(ENODEV, "export", "", "the card is closed"));
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the rest.
     auto exported = device->export_dmabuf(base(), export_size());
-    if (!exported && !thunk::may_pass(exported.error().code))
-        m_exportable.store(false, std::memory_order_release);
+    if (!exported)
+        note_refusal(exported.error());
     return exported;
 }
 
@@ -46,17 +48,66 @@ Result<void> Region::make_export() {
     return {};
 }
 
-Result<thunk::Fd> Region::dmabuf() {
-    const std::lock_guard guard(m_export_mutex);
-    if (origin() != Origin::ours) {
-        auto exported = new_export();
-        note_handed_out();
-        return exported;
-    }
+/// What others made has no export that is kept.
+Result<thunk::Fd> Region::new_descriptor() {
+    if (origin() != Origin::ours)
+        return new_export();
     if (auto made = make_export(); !made)
         return tl::unexpected(made.error());
+    auto descriptor = m_export.duplicate();
+    if (!descriptor)
+        note_refusal(descriptor.error());
+    return descriptor;
+}
+
+void Region::note_refusal(const Error &error) {
+    const bool shortage = thunk::may_pass(error.code);
+    if (shortage && ++m_shortages < kMostShortages) {
+        const std::lock_guard guard(m_why_mutex);
+        m_why_no_export = error.text;
+        return;
+    }
+    forbid_export(shortage ? fmt::format("{} ({} times in a row)", error.text, m_shortages) : error.text);
+}
+
+void Region::note_success() {
+    m_shortages = 0;
+    if (m_export_deferred.exchange(false, std::memory_order_acq_rel))
+        m_exportable.store(true, std::memory_order_release);
+}
+
+void Region::forbid_export(const std::string &why) {
+    {
+        const std::lock_guard guard(m_why_mutex);
+        m_why_no_export = why;
+    }
+    m_export_deferred.store(false, std::memory_order_release);
+    m_exportable.store(false, std::memory_order_release);
+}
+
+void Region::defer_export() {
+    const std::lock_guard guard(m_export_mutex);
+    if (!exportable()) // the last try was one too many
+        return;
+    m_export_deferred.store(true, std::memory_order_release);
+    m_exportable.store(false, std::memory_order_release);
+}
+
+std::string Region::why_no_export() const {
+    const std::lock_guard guard(m_why_mutex);
+    return m_why_no_export;
+}
+
+Result<thunk::Fd> Region::dmabuf() {
+    const std::lock_guard guard(m_export_mutex);
+    auto descriptor = new_descriptor();
+    for (unsigned tries = 1; !descriptor && tries < kTriesAtOnce && exportable(); ++tries)
+        descriptor = new_descriptor();
+    if (!descriptor)
+        return descriptor;
+    note_success();
     note_handed_out();
-    return m_export.duplicate();
+    return descriptor;
 }
 
 void Region::note_handed_out() {
@@ -64,14 +115,23 @@ void Region::note_handed_out() {
         m_was_exported.store(true, std::memory_order_release);
 }
 
-std::optional<Result<void>> Region::probe_export() {
+std::optional<Result<void>> Region::probe_export(unsigned tries) {
     const std::lock_guard guard(m_export_mutex);
-    Result<void> made;
-    if (origin() == Origin::ours)
-        made = make_export();
-    else if (auto exported = new_export(); !exported)
-        made = tl::unexpected(exported.error());
-    return made || !exportable() ? std::optional(made) : std::nullopt;
+    for (; tries > 0; --tries) {
+        Result<void> made;
+        if (origin() == Origin::ours)
+            made = make_export();
+        else if (auto exported = new_export(); !exported)
+            made = tl::unexpected(exported.error());
+        if (made)
+            note_success();
+        const bool refused = !exportable() && !export_deferred();
+        if (made || (refused && !thunk::may_pass(made.error().code)))
+            return made;
+        if (refused)
+            break;
+    }
+    return {};
 }
 
 int Region::export_descriptor() {
@@ -102,10 +162,12 @@ void Region::begin(Card &card, std::uint64_t base, std::uint64_t size, Origin or
     m_card.store(&card, std::memory_order_release);
     m_base.store(base, std::memory_order_release);
     m_size.store(size, std::memory_order_release);
+    m_export_deferred.store(false, std::memory_order_release);
     m_exportable.store(true, std::memory_order_release);
     m_was_exported.store(false, std::memory_order_release);
     {
         const std::lock_guard guard(m_export_mutex);
+        m_shortages = 0;
         m_export_number.store(-1, std::memory_order_release);
         m_export = thunk::Fd();
     }

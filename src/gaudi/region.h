@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 namespace gaudi {
 
@@ -61,12 +62,19 @@ public:
     std::uint64_t export_size() const { return (size() + kExportPage - 1) / kExportPage * kExportPage; }
     /// Whether the driver exports it, as far as is known: it is asked at the first need.
     bool exportable() const { return m_exportable.load(std::memory_order_acquire); }
-    void forbid_export() { m_exportable.store(false, std::memory_order_release); }
+    void forbid_export(const std::string &why);
+    /// After a shortage (such as EMFILE) of which nobody knows whether it has ended: not exportable, until a probe succeeds.
+    void defer_export();
+    bool export_deferred() const { return m_export_deferred.load(std::memory_order_acquire); }
+    /// The last refusal of an export.
+    std::string why_no_export() const;
     /// A new descriptor of the one export that the mapping has. The caller owns it. Others' memory has none that is kept:
     /// what is exported cannot be unmapped, and they do not know of us.
     Result<thunk::Fd> dmabuf();
-    /// Whether the driver exports it, or why not; nothing where that cannot be found out now. Nothing is handed out.
-    std::optional<Result<void>> probe_export();
+    /// A shortage is tried again at once this often, and taken for an answer when so many have followed each other.
+    static constexpr unsigned kTriesAtOnce = 4, kMostShortages = 8;
+    /// Whether the driver exports it, or why not; nothing where a shortage hides that. Nothing is handed out.
+    std::optional<Result<void>> probe_export(unsigned tries = kTriesAtOnce);
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory:
     /// nobody can write through it.
     int export_descriptor();
@@ -87,8 +95,12 @@ private:
     friend class Arena;
     friend class Foreign;
 
+    // For these the mutex is held.
     Result<thunk::Fd> new_export();
-    Result<void> make_export(); // the mutex is held
+    Result<void> make_export();
+    Result<thunk::Fd> new_descriptor();
+    void note_refusal(const Error &error);
+    void note_success();
     /// Looked at each time, so that a device that came later is not missed: its user asks for a descriptor of its own.
     void note_handed_out();
     void begin(Card &card, std::uint64_t base, std::uint64_t size, Origin origin = Origin::ours);
@@ -97,16 +109,20 @@ private:
     std::atomic<std::uint64_t> m_base{0}, m_size{0}, m_generation{0};
     std::atomic<Card *> m_card{nullptr};
     std::atomic<Origin> m_origin{Origin::ours};
-    std::atomic<bool> m_exportable{true}, m_was_exported{false};
+    std::atomic<bool> m_exportable{true}, m_export_deferred{false}, m_was_exported{false};
     std::unique_ptr<Heap> m_heap; // made once for the size; null for a mapping of others
 
     std::uint64_t m_left_over = 0; // of the block, by allocations as large as the first one in it; the arena's
     thunk::Allocation m_allocation;
     thunk::Mapping m_mapping;
     std::mutex m_export_mutex;
+    unsigned m_shortages = 0; // since the last success
     thunk::Fd m_export;
     std::atomic<int> m_export_number{-1};
     std::unique_ptr<HostRange> m_window;
+
+    mutable std::mutex m_why_mutex; // no other is taken while it is held
+    std::string m_why_no_export;
 };
 
 } // namespace gaudi

@@ -265,8 +265,8 @@ void Component::drop_cached_registrations(Range range) {
 }
 
 void Component::mapped(const Region &region) {
-    if (region.card().exports() == Card::Exports::no && m_dmabuf.load(std::memory_order_relaxed) != UCS_NO)
-        say_staged(region.card().why_no_exports().c_str());
+    if (!region.exportable() && m_dmabuf.load(std::memory_order_relaxed) != UCS_NO)
+        say_staged(region.why_no_export().c_str());
     tell(UCM_EVENT_MEM_TYPE_ALLOC, region);
 }
 

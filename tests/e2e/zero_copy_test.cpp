@@ -18,9 +18,9 @@ std::vector<std::size_t> sizes(Operation operation) {
     return {smallest, 1000, 65536, (1 << 20) + 3, 8 << 20, kLargest};
 }
 
-class ZeroCopy : public ::testing::TestWithParam<Operation> {
+class Transfers : public ::testing::Test {
 protected:
-    ZeroCopy() {
+    Transfers() {
         set("UCX_TLS", "rc_v,gaudi_cpy");
         set("UCX_RNDV_THRESH", "0"); // small messages too: by default they are copied, which is faster
         set("UCX_ZCOPY_THRESH", "0");
@@ -64,6 +64,8 @@ protected:
     }
 };
 
+class ZeroCopy : public Transfers, public ::testing::WithParamInterface<Operation> {};
+
 TEST_P(ZeroCopy, stages_nothing) { stages_nothing(GetParam()); }
 
 TEST_P(ZeroCopy, stages_nothing_with_the_mainline_driver) {
@@ -93,5 +95,26 @@ const auto kKinds = ::testing::Values(Operation::put, Operation::get);
 const auto kKinds = ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get);
 #endif
 INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy, kKinds, [](const auto &param) { return std::string(name(param.param)); });
+
+/// An error of exports that may pass.
+class Shortage : public Transfers, public ::testing::WithParamInterface<const char *> {
+protected:
+    static std::string rule(const char *calls) {
+        return std::string("device_mapped_memory_export_dmabuf_fd") + calls + "=" + GetParam() + ";";
+    }
+};
+
+TEST_P(Shortage, that_lasts_stages_everything) {
+    set("SOFTGAUDI_FAULTS", rule("").c_str());
+    stages_everything(Operation::put);
+}
+
+TEST_P(Shortage, that_passes_stages_nothing) {
+    set("SOFTGAUDI_FAULTS", (rule("#1") + rule("#2")).c_str());
+    stages_nothing(Operation::put);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Shortage, ::testing::Values("ENOMEM", "EAGAIN", "EBUSY", "EMFILE"),
+                         [](const auto &error) { return std::string(error.param); });
 
 } // namespace

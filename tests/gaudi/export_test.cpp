@@ -3,6 +3,7 @@
 #include "gaudi.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 using namespace gaudi;
@@ -63,12 +64,91 @@ TEST_F(Export, the_number_of_the_export_is_stable) {
     EXPECT_EQ(exports(), 1u);
 }
 
-TEST_F(Export, a_want_of_descriptors_is_not_for_ever) {
-    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd#1=EMFILE");
+/// Export calls of the driver that fail: the first `count` of them, or all.
+void fail_exports(const char *error, unsigned count = 0) {
+    const std::string call = "device_mapped_memory_export_dmabuf_fd";
+    std::string faults = count == 0 ? call + "=" + error : "";
+    for (unsigned nth = 1; nth <= count; ++nth)
+        faults += call + "#" + std::to_string(nth) + "=" + error + ";";
+    set("SOFTGAUDI_FAULTS", faults);
+}
+
+class ExportShortage : public Export, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(ExportShortage, that_passes_at_once_leaves_the_block_exportable) {
+    fail_exports(GetParam(), 2);
     Region &block = region();
     EXPECT_TRUE(block.exportable());
-    EXPECT_EQ(card().exports(), Card::Exports::unknown) << "nor an answer";
+    EXPECT_EQ(card().exports(), Card::Exports::yes);
     EXPECT_TRUE(value(block.dmabuf()));
+}
+
+TEST_P(ExportShortage, that_lasts_makes_the_block_not_exportable_after_bounded_tries) {
+    fail_exports(GetParam());
+    Region &block = region();
+    EXPECT_FALSE(block.exportable());
+    EXPECT_NE(block.why_no_export().find(GetParam()), std::string::npos) << block.why_no_export();
+    EXPECT_EQ(card().exports(), Card::Exports::unknown) << "the card may export its next block";
+    for (int i = 0; i < 50; ++i)
+        EXPECT_FALSE(region().exportable());
+    EXPECT_EQ(Counters(card()).calls("device_mapped_memory_export_dmabuf_fd"), 8u);
+}
+
+TEST_P(ExportShortage, that_ends_later_makes_the_block_exportable_with_the_next_allocation) {
+    fail_exports(GetParam(), 6);
+    Region &block = region();
+    EXPECT_FALSE(block.exportable());
+    for (int i = 0; i < 3; ++i)
+        region();
+    EXPECT_TRUE(block.exportable());
+    EXPECT_TRUE(value(block.dmabuf()));
+}
+
+TEST_P(ExportShortage, of_a_later_block_is_noticed_when_it_is_mapped) {
+    set("SOFTGAUDI_FAULTS", std::string("device_mapped_memory_export_dmabuf_fd#2+=") + GetParam());
+    region();
+    ASSERT_EQ(card().exports(), Card::Exports::yes);
+    EXPECT_FALSE(region(2 * kPage).exportable());
+}
+
+INSTANTIATE_TEST_SUITE_P(With, ExportShortage, ::testing::Values("ENOMEM", "EAGAIN", "EBUSY", "EMFILE"),
+                         [](const auto &error) { return std::string(error.param); });
+
+TEST_F(Export, listeners_hear_when_a_shortage_has_ended) {
+    struct Listener : MappingListener {
+        void mapped(const Region &block) override { registrable.push_back(block.exportable()); }
+        void unmapping(const Region &) override {}
+        std::vector<bool> registrable;
+    } listener;
+    fail_exports("EMFILE", 4);
+    cards().add_listener(listener);
+    region();
+    region();
+    EXPECT_EQ(listener.registrable, (std::vector<bool>{false, true}));
+    cards().remove_listener(listener);
+}
+
+TEST_F(Export, no_descriptor_for_an_importer_is_no_answer_until_it_happens_eight_times) {
+    Region &block = region();
+    const thunk::Fd last = value(block.dmabuf());
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const auto allow = [&](rlim_t descriptors) {
+        const rlimit now{descriptors, before.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+    };
+    allow(3); // 0, 1 and 2 are taken
+    EXPECT_EQ(block.dmabuf().error().code, EMFILE);
+    EXPECT_TRUE(block.exportable());
+    allow(before.rlim_cur);
+    EXPECT_TRUE(value(block.dmabuf())) << "which counts afresh from here";
+    allow(3);
+    unsigned refused = 0;
+    for (; block.exportable() && refused < 100; ++refused)
+        EXPECT_FALSE(block.dmabuf());
+    allow(before.rlim_cur);
+    EXPECT_EQ(refused, 2u) << "four tries each";
+    EXPECT_FALSE(block.exportable());
 }
 
 TEST_F(Export, a_new_life_begins_unexported) {
@@ -99,8 +179,9 @@ TEST_F(Export, where_the_driver_refuses_no_block_is_exportable) {
 
 TEST_F(Export, it_can_be_forbidden) {
     Region &block = region();
-    block.forbid_export();
+    block.forbid_export("by the user");
     EXPECT_FALSE(block.exportable());
+    EXPECT_EQ(block.why_no_export(), "by the user");
 }
 
 TEST_F(Export, one_card_that_refuses_does_not_forbid_the_others) {

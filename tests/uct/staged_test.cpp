@@ -54,6 +54,12 @@ TEST_F(Staged, because_the_driver_does_not_export) {
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
+TEST_F(Staged, because_a_shortage_of_exports_does_not_pass) {
+    EXPECT_THAT(sentences("try", "device_mapped_memory_export_dmabuf_fd=EMFILE"),
+                AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" DIAG "), HasSubstr("EMFILE")))));
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
 TEST_F(Staged, although_the_user_demands_zero_copy) {
     EXPECT_THAT(sentences("y", kRefused), AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" WARN "), HasSubstr("EINVAL")))));
 }
