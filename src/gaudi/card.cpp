@@ -16,10 +16,6 @@
 namespace gaudi {
 namespace {
 
-// The last user's reset takes seconds; much longer means that something else is wrong.
-constexpr auto kOpenLimit = std::chrono::seconds(15);
-constexpr auto kOpenPause = std::chrono::milliseconds(20);
-
 constexpr unsigned kExitLimitMs = 5000;
 
 /// A card that is closed with copies on their way is reset the hard way: wait for them, but not for ever.
@@ -72,9 +68,17 @@ Error Card::of_the_parent() const {
         fmt::format("card {} was opened before this process was forked off, and is its parent's", m_index));
 }
 
-// Before any lock: in a forked child somebody who is not there may have it.
 Result<thunk::Device> Card::open() {
-    if (inherited())
+    auto device = try_open();
+    OpenWait::Turn turn(m_cards.open_wait());
+    // No lock is held meanwhile: detection asks if_held().
+    while (!device && device.error().code == EAGAIN && turn.pause("card " + m_bus_id))
+        device = try_open();
+    return device;
+}
+
+Result<thunk::Device> Card::try_open() {
+    if (inherited()) // before any lock: in a forked child the thread that holds it may not exist
         return tl::unexpected(of_the_parent());
     const std::lock_guard guard(m_open_mutex);
     if (m_letting_go)
@@ -83,7 +87,7 @@ Result<thunk::Device> Card::open() {
         return m_device;
     if (const auto theirs = adopt())
         return *theirs;
-    auto device = open_now();
+    auto device = open_device();
     if (device)
         opened(*device);
     return device;
@@ -251,22 +255,13 @@ void Card::set_exports(const Result<void> &probed, std::uint64_t life) {
     m_exports.store(probed ? Exports::yes : Exports::no, std::memory_order_release);
 }
 
-Result<thunk::Device> Card::open_now() {
-    const auto limit = std::chrono::steady_clock::now() + kOpenLimit;
-    while (true) {
-        auto device = thunk::Device::open(m_cards.library(), m_bus_id);
-        if (device)
-            return device;
-        const int code = device.error().code;
-        if (code == EBUSY)
-            return tl::unexpected(
-                thunk::make_error(EBUSY, "hlthunk_open", m_bus_id,
-                                  fmt::format("card {} (module {}) is in use, and a card serves one user at a time",
-                                              m_index, module_id())));
-        if (code != EAGAIN || std::chrono::steady_clock::now() >= limit)
-            return device;
-        std::this_thread::sleep_for(kOpenPause);
-    }
+Result<thunk::Device> Card::open_device() {
+    auto device = thunk::Device::open(m_cards.library(), m_bus_id);
+    if (!device && device.error().code == EBUSY)
+        return tl::unexpected(thunk::make_error(
+            EBUSY, "hlthunk_open", m_bus_id,
+            fmt::format("card {} (module {}) is in use, and a card serves one user at a time", m_index, module_id())));
+    return device;
 }
 
 bool Card::find_copy_path() {

@@ -49,8 +49,10 @@ public:
     Range window() const;
 
     /// Opens the card at the first call, or shares it with who has it open in this process. A card that is being reset is
-    /// waited for; one in use by another process is not.
+    /// waited for, within the limit that all cards share (OpenWait); one in use by another process is not.
     Result<thunk::Device> open();
+    /// As open(), but a card that is being reset is not waited for: EAGAIN.
+    Result<thunk::Device> try_open();
     /// As open(), but takes nothing that the process does not hold already.
     std::optional<thunk::Device> if_held();
     bool is_open() const { return m_opened.load(std::memory_order_acquire); }
@@ -104,7 +106,7 @@ public:
 private:
     void opened(const thunk::Device &device); // the mutex is held
     bool takes_submissions() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
-    Result<thunk::Device> open_now();
+    Result<thunk::Device> open_device();
     std::optional<thunk::Device> adopt(); // the mutex is held
     void let_go();
     void end_life();

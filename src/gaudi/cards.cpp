@@ -187,14 +187,31 @@ Result<Card *> Cards::usual() {
             return card.get();
     if (const std::string module = variable("HLS_MODULE_ID"); !module.empty())
         return named("module:" + module);
-    Error last;
-    for (const auto &card : m_cards) {
-        if (auto device = card->open(); device)
-            return card.get();
-        else
-            last = device.error();
+    return open_any();
+}
+
+Result<Card *> Cards::open_any() {
+    OpenWait::Turn turn(m_open_wait);
+    while (true) {
+        Error last;
+        std::vector<const Card *> in_reset;
+        for (const auto &card : m_cards) {
+            auto device = card->try_open();
+            if (device)
+                return card.get();
+            if (device.error().code == EAGAIN)
+                in_reset.push_back(card.get());
+            if (in_reset.empty() ||
+                device.error().code == EAGAIN) // of several reasons, the reset is the one that passes
+                last = device.error();
+        }
+        if (in_reset.empty())
+            return tl::unexpected(last);
+        const std::string what = in_reset.size() == 1 ? "card " + in_reset.front()->bus_id()
+                                                      : fmt::format("one of {} cards", in_reset.size());
+        if (!turn.pause(what))
+            return tl::unexpected(last);
     }
-    return tl::unexpected(last);
 }
 
 bool Cards::taken(const Card &by, std::uint64_t begin, std::uint64_t length) const {

@@ -6,6 +6,7 @@
 #include "address_map.h"
 #include "card.h"
 #include "foreign.h"
+#include "open_wait.h"
 #include "thunk/library.h"
 
 #include <atomic>
@@ -45,6 +46,7 @@ public:
     /// A card named as users do: an index, a module id ("module:3") or a bus id.
     Result<Card *> named(const std::string &name) const;
     /// Where memory goes when nobody says: a card this process holds, else HLS_MODULE_ID's, else the first that opens.
+    /// Cards that are being reset are waited for together, and only where no other opens.
     Result<Card *> usual();
 
     AddressMap &addresses() { return m_addresses; }
@@ -60,6 +62,7 @@ public:
     /// All cards have the same.
     Range window() const { return m_window; }
     Foreign &foreign() { return m_foreign; }
+    OpenWait &open_wait() { return m_open_wait; }
     /// The card whose compute node `fd` is; null for anything else, and an error where that cannot be found out now.
     Result<Card *> of_descriptor(int fd) const;
 
@@ -81,6 +84,7 @@ public:
 private:
     Cards() : m_foreign(*this) {}
     Result<void> discover();
+    Result<Card *> open_any();
     template <class News>
     void tell(const News &news);
 
@@ -90,6 +94,7 @@ private:
     Range m_window;
     AddressMap m_addresses;
     Foreign m_foreign;
+    OpenWait m_open_wait;
     // Held while listeners are told. UCX asks us with its locks held that listeners take: what it waits for in us must not
     // wait for this one.
     std::mutex m_listeners_mutex;

@@ -48,6 +48,9 @@ ConfigTables::ConfigTables(const Host &host)
          "Whether Gaudi memory is offered to RDMA devices through dma-buf (zero copy).\n"
          "try: where the driver exports it. n: everything is staged through host memory.",
          offsetof(MdConfig, dmabuf), host.ternary_parser()},
+        {"OPEN_TIMEOUT", "15s",
+         "How long to wait for cards that are being reset, for all cards together. 0: such cards are refused at once.",
+         offsetof(MdConfig, open_timeout), host.time_parser()},
         {},
     }};
     const std::array<ucs_config_field, 5> rows = {{

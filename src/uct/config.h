@@ -19,6 +19,7 @@ struct MdConfig {
     char *device;
     std::size_t max_memory;
     ucx::ucs_ternary_auto_value_t dmabuf;
+    double open_timeout; // seconds
 };
 
 struct IfaceConfig {
@@ -41,7 +42,7 @@ public:
     ConfigTables(const ConfigTables &) = delete;
     ConfigTables &operator=(const ConfigTables &) = delete;
 
-    std::array<ucx::ucs_config_field, 5> md;
+    std::array<ucx::ucs_config_field, 6> md;
     std::array<ucx::ucs_config_field, 6> cpy; // transport gaudi_cpy
     std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr
 

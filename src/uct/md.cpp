@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,11 @@ constexpr std::uint64_t kGaudi = memory_type_bit(UCS_MEMORY_TYPE_GAUDI);
 
 tl::unexpected<Error> refuse(int code, const char *call, std::string sentence) {
     return tl::unexpected(Error{code, call, std::move(sentence)});
+}
+
+std::uint64_t to_milliseconds(double seconds) {
+    constexpr double kLongest = 24 * 3600.0;
+    return static_cast<std::uint64_t>(std::clamp(seconds, 0.0, kLongest) * 1000);
 }
 
 std::uint64_t number(const void *address) { return reinterpret_cast<std::uint64_t>(address); }
@@ -51,6 +57,7 @@ Result<Md *> Md::open(Component &component, Cards &cards, const MdConfig &config
             return tl::unexpected(named.error());
     component.begin_domain(config.dmabuf);
     settings().max_memory.store(md->limit(), std::memory_order_relaxed);
+    settings().open_timeout_ms.store(to_milliseconds(config.open_timeout), std::memory_order_relaxed);
     if (!cards.empty())
         component.start_listening(cards);
     else

@@ -2,6 +2,9 @@
 // Opening a card: at the first need, once, and which one when nobody says.
 #include "gaudi.h"
 
+#include "gaudi/settings.h"
+#include "thunk/reported.h"
+
 #include <gmock/gmock.h>
 
 #include <sys/wait.h>
@@ -10,8 +13,14 @@
 
 using namespace gaudi;
 using namespace gaudi::test;
+using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 namespace {
 
@@ -72,6 +81,100 @@ TEST_F(CardOpen, a_card_in_reset_is_waited_for) {
     set("SOFTGAUDI_FAULTS", "open#1=EAGAIN;open#2=EAGAIN");
     EXPECT_TRUE(card().open());
     EXPECT_EQ(Counters(card()).calls("open"), 3u);
+}
+
+/// Cards in reset, and what is printed about them.
+class CardReset : public CardOpen {
+protected:
+    static void wait_at_most(std::chrono::milliseconds limit) {
+        settings().open_timeout_ms = static_cast<std::uint64_t>(limit.count());
+    }
+    static std::vector<std::uint64_t> tries() {
+        std::vector<std::uint64_t> all;
+        for (const auto &each : cards().all())
+            all.push_back(Counters(*each).calls("open"));
+        return all;
+    }
+    const thunk::Reported m_reported;
+};
+
+TEST_F(CardReset, of_all_cards_for_good_is_waited_for_once_with_all_cards_tried_in_turn) {
+    set("SOFTGAUDI_FAULTS", "open=EAGAIN");
+    wait_at_most(2s);
+    const auto usual = cards().usual();
+    ASSERT_FALSE(usual);
+    EXPECT_EQ(usual.error().code, EAGAIN);
+    EXPECT_THAT(usual.error().text, HasSubstr("is being reset"));
+    const auto once = tries();
+    EXPECT_GE(once.front(), 2u);
+    EXPECT_THAT(once, Each(once.front())) << "in rounds";
+    ASSERT_THAT(m_reported.errors(), SizeIs(1));
+    EXPECT_THAT(m_reported.errors().front().text,
+                AllOf(HasSubstr("waiting for one of 8 cards"), HasSubstr("2 s in all"),
+                      HasSubstr("UCX_GAUDI_COPY_OPEN_TIMEOUT")));
+}
+
+TEST_F(CardReset, with_a_limit_of_0_is_refused_at_once) {
+    set("SOFTGAUDI_FAULTS", "open=EAGAIN");
+    wait_at_most(0ms);
+    EXPECT_FALSE(cards().usual());
+    EXPECT_FALSE(card(3).open());
+    EXPECT_THAT(tries(), ElementsAre(1, 1, 1, 2, 1, 1, 1, 1));
+    EXPECT_THAT(m_reported.errors(), IsEmpty());
+}
+
+TEST_F(CardReset, of_other_cards_does_not_keep_from_a_free_one) {
+    std::string faults;
+    for (unsigned device = 0; device < 8; ++device)
+        if (device != 7) // on the server, which is module 4
+            faults += "open@" + std::to_string(device) + "=EAGAIN;";
+    set("SOFTGAUDI_FAULTS", faults);
+    EXPECT_EQ(value(cards().usual()), &card(4));
+    EXPECT_THAT(tries(), ElementsAre(1, 1, 1, 1, 1, 0, 0, 0)) << "each once, so that nothing was waited for";
+    EXPECT_THAT(m_reported.errors(), IsEmpty());
+}
+
+TEST_F(CardReset, that_ends_gives_the_card) {
+    std::string faults;
+    for (unsigned device = 0; device < 8; ++device)
+        faults += "open@" + std::to_string(device) + "#1" + (device == 6 ? "" : "+") + "=EAGAIN;"; // module 5's ends
+    set("SOFTGAUDI_FAULTS", faults);
+    EXPECT_EQ(value(cards().usual()), &card(5));
+}
+
+TEST_F(CardReset, of_one_card_after_another_shares_one_limit) {
+    using Clock = std::chrono::steady_clock;
+    wait_at_most(15s);
+    OpenWait wait;
+    const Clock::time_point begin = Clock::now();
+    EXPECT_EQ(wait.join(begin), begin + 15s);
+    EXPECT_EQ(wait.join(begin + 10s), begin + 15s) << "a second card gets what is left";
+    EXPECT_EQ(wait.join(begin + 20s), begin + 15s) << "nothing, that is";
+    EXPECT_EQ(wait.join(begin + 31s), begin + 46s) << "but a reset much later is another one";
+}
+
+TEST_F(CardReset, of_a_named_card_is_waited_for_and_named) {
+    set("SOFTGAUDI_FAULTS", "open=EAGAIN");
+    wait_at_most(2s);
+    const auto address = card(2).arena().allocate({.length = 1});
+    ASSERT_FALSE(address);
+    EXPECT_THAT(address.error().text, HasSubstr("is being reset"));
+    ASSERT_THAT(m_reported.errors(), SizeIs(1));
+    EXPECT_THAT(m_reported.errors().front().text, HasSubstr("waiting for card " + card(2).bus_id()));
+    EXPECT_THAT(tries(), ElementsAre(0, 0, Ge(2u), 0, 0, 0, 0, 0));
+}
+
+TEST_F(CardReset, is_waited_for_without_the_lock_that_detection_takes) {
+    std::string faults;
+    for (unsigned nth = 1; nth <= 200; ++nth)
+        faults += "open#" + std::to_string(nth) + "=EAGAIN;";
+    set("SOFTGAUDI_FAULTS", faults);
+    Card &shared = card();
+    std::thread waiting([&] { EXPECT_TRUE(shared.open()); });
+    EXPECT_TRUE(until([&] { return Counters(shared).calls("open") >= 2; }));
+    EXPECT_FALSE(shared.if_held()) << "answered before the card was open";
+    waiting.join();
+    EXPECT_TRUE(shared.if_held());
 }
 
 TEST_F(CardOpen, a_card_in_use_is_refused_at_once_with_a_sentence) {

@@ -193,6 +193,19 @@ TEST_F(MemoryTest, the_cap_holds_and_says_so) {
     EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("UCX_GAUDI_COPY_MAX_MEMORY")));
 }
 
+TEST_F(MemoryTest, cards_that_stay_in_reset_fail_an_allocation_with_one_sentence_after_one_limit) {
+    set("SOFTGAUDI_FAULTS", "open=EAGAIN");
+    const Domain domain(Settings{{"OPEN_TIMEOUT", "2s"}});
+    uct_allocated_memory_t memory{};
+    testing::internal::CaptureStderr();
+    EXPECT_NE(Buffer::allocate(domain, kMiB, {}, memory), UCS_OK);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::StartsWith("ucx-gaudi: waiting for one of 8 cards, which the driver is resetting (up to 2 s"));
+    EXPECT_THAT(m_printed.complaints(),
+                testing::ElementsAre(HasSubstr("is being reset"), HasSubstr("failed to allocate")))
+        << "and UCX's own";
+}
+
 TEST_F(MemoryTest, fixed_memory_is_exactly_where_it_is_wanted) {
     const Domain domain;
     const Buffer first(domain, kMiB);
