@@ -99,17 +99,18 @@ Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
     }
     close_deregistered();
     // Before the look-up of the region ends: its owner waits for that before it asks who has to be woken.
-    if (region.process != m_fabric.self()) {
-        m_from_others.store(true, std::memory_order_relaxed);
+    const bool own = region.process == m_fabric.self();
+    if (!own)
         region.imported.store(1, std::memory_order_seq_cst);
-    }
     const int32_t pid = m_fabric.state().processes.entries[region.process].pid.load();
-    File file = open_descriptor(pid, region.fd, region.process == m_fabric.self());
+    File file = open_descriptor(pid, region.fd, own);
     if (!file) {
         report_refused_import(region, pid, errno);
         return nullptr;
     }
     auto import = std::make_shared<const Import>(key, std::move(file), region);
+    if (!own)
+        m_from_others.store(true, std::memory_order_relaxed);
     ImportPtr oldest; // closed without the lock
     const std::lock_guard guard(m_mutex);
     m_imports.push_front(import);

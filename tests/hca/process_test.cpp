@@ -3,6 +3,12 @@
 // started before this process has threads, which is what fork and the sanitizers can both live with.
 #include "hca.h"
 
+#include "os/system_call.h"
+
+#include <gmock/gmock.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <csignal>
 #include <sched.h>
@@ -11,6 +17,8 @@ using namespace hca;
 using soft::Card;
 using soft::kPage;
 using soft::Packets;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 namespace {
 
@@ -79,6 +87,15 @@ void stop(const Child &child) {
     int status = 0;
     ASSERT_EQ(waitpid(child.pid(), &status, WUNTRACED), child.pid());
     ASSERT_TRUE(WIFSTOPPED(status));
+}
+
+/// A process that may trace every other gives that up.
+void drop_right_to_trace() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2] = {};
+    ASSERT_EQ(gaudi::os::system_call(SYS_capget, &header, data), 0);
+    data[0].effective &= ~(1u << CAP_SYS_PTRACE);
+    ASSERT_EQ(gaudi::os::system_call(SYS_capset, &header, data), 0);
 }
 
 /// Lets a child end that waits for a word.
@@ -203,6 +220,26 @@ TEST_F(Processes, a_reader_does_not_keep_the_exporters_memory_busy_after_deregis
     });
     const Side side(child);
     EXPECT_EQ(side.read(), IBV_WC_SUCCESS);
+    end(child);
+}
+
+TEST_F(Processes, memory_of_an_untraceable_process_refused_with_the_reason) {
+    Child child([](int socket) {
+        Side side(1);
+        side.meet(socket);
+        EXPECT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
+        tell(socket);
+        hear(socket);
+        return verdict();
+    });
+    const Side side(child);
+    ASSERT_NE(hear(child.socket()), 0);
+    drop_right_to_trace();
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(side.read(), IBV_WC_REM_OP_ERR);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(HasSubstr("cannot access the memory of process " + std::to_string(child.pid())),
+                      HasSubstr("the right to trace")));
     end(child);
 }
 
