@@ -67,7 +67,7 @@ inline bool Mover::locate(std::uint64_t address, std::uint64_t length, Place &pl
     if (offset >= size || length > size - offset) [[unlikely]]
         return locate_beyond(address, length, place);
     place.card = &region->card();
-    place.flush = region->was_exported();
+    place.flush = region->needs_flush();
     return true;
 }
 
@@ -83,7 +83,7 @@ bool Mover::locate_beyond(std::uint64_t address, std::uint64_t length, Place &pl
         return false;
     }
     place.card = &region->card();
-    place.flush = region->was_exported();
+    place.flush = region->needs_flush();
     return true;
 }
 

@@ -111,8 +111,9 @@ Result<thunk::Fd> Region::dmabuf() {
 }
 
 void Region::note_handed_out() {
-    if (!was_exported() && importer_may_exist())
-        m_was_exported.store(true, std::memory_order_release);
+    m_was_exported.store(true, std::memory_order_release);
+    if (!needs_flush() && importer_may_exist())
+        m_needs_flush.store(true, std::memory_order_release);
 }
 
 std::optional<Result<void>> Region::probe_export(unsigned tries) {
@@ -165,6 +166,7 @@ void Region::begin(Card &card, std::uint64_t base, std::uint64_t size, Origin or
     m_export_deferred.store(false, std::memory_order_release);
     m_exportable.store(true, std::memory_order_release);
     m_was_exported.store(false, std::memory_order_release);
+    m_needs_flush.store(false, std::memory_order_release);
     {
         const std::lock_guard guard(m_export_mutex);
         m_shortages = 0;

@@ -84,10 +84,12 @@ public:
     /// is released. Null where it is not exported.
     HostRange *hold_window();
     /// Another card's engine is about to write to it.
-    void written_by_others() { m_was_exported.store(true, std::memory_order_release); }
-    /// Whether a device may write to it through an export, now and from now on, because nobody can see who still holds a
-    /// descriptor: each reader must flush first.
+    void written_by_others() { m_needs_flush.store(true, std::memory_order_release); }
+    /// Whether a descriptor of it was ever handed out: somebody may still have it.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
+    /// Whether a device may write to it past its card, now and from now on, because nobody can see who still holds a
+    /// descriptor: each reader must flush first.
+    bool needs_flush() const { return m_needs_flush.load(std::memory_order_acquire); }
 
 private:
     static constexpr std::uint64_t kExportPage = 4096;
@@ -109,7 +111,7 @@ private:
     std::atomic<std::uint64_t> m_base{0}, m_size{0}, m_generation{0};
     std::atomic<Card *> m_card{nullptr};
     std::atomic<Origin> m_origin{Origin::ours};
-    std::atomic<bool> m_exportable{true}, m_export_deferred{false}, m_was_exported{false};
+    std::atomic<bool> m_exportable{true}, m_export_deferred{false}, m_was_exported{false}, m_needs_flush{false};
     std::unique_ptr<Heap> m_heap; // made once for the size; null for a mapping of others
 
     std::uint64_t m_left_over = 0; // of the block, by allocations as large as the first one in it; the arena's

@@ -199,7 +199,7 @@ TEST_F(ForeignTest, copies_and_exports_are_as_with_our_own) {
     Region *region = cards().look_up(memory.address);
     const thunk::Fd exported = value(region->dmabuf());
     EXPECT_EQ(lseek(exported.get(), 0, SEEK_END), static_cast<off_t>(kPage));
-    EXPECT_TRUE(region->was_exported()) << "its reader flushes";
+    EXPECT_TRUE(region->was_exported());
 }
 
 TEST_F(ForeignTest, a_mapping_that_was_seen_has_the_length_that_was_asked_for) {

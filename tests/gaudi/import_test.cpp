@@ -149,8 +149,8 @@ TEST_F(CardToCard, goes_directly_where_the_driver_imports_the_other_cards_memory
     EXPECT_EQ(staged(), 0u);
     EXPECT_EQ(staged(), 0u);
     EXPECT_EQ(s_asked, 1u) << "one import serves all copies";
-    EXPECT_TRUE(cards().find(m_second)->was_exported()) << "its own engines must flush before they read";
-    EXPECT_FALSE(cards().find(m_first)->was_exported());
+    EXPECT_TRUE(cards().find(m_second)->needs_flush()) << "its own engines must flush before they read";
+    EXPECT_FALSE(cards().find(m_first)->needs_flush());
 }
 
 TEST_F(CardToCard, goes_through_host_memory_where_it_does_not_and_asks_once) {
@@ -158,7 +158,7 @@ TEST_F(CardToCard, goes_through_host_memory_where_it_does_not_and_asks_once) {
     EXPECT_EQ(staged(), kMiB - 5);
     EXPECT_EQ(staged(), kMiB - 5);
     EXPECT_EQ(s_asked, 1u);
-    EXPECT_FALSE(cards().find(m_second)->was_exported());
+    EXPECT_FALSE(cards().find(m_second)->needs_flush());
 }
 
 TEST_F(CardToCard, asks_for_no_export_again_where_there_is_none) {

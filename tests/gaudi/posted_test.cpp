@@ -69,17 +69,17 @@ TEST_F(PostedWrites, copies_on_the_card_and_to_another_card_see_them_too) {
     EXPECT_EQ(flushes(1), 0u) << "nothing of the other card was exported";
 }
 
-TEST_F(PostedWrites, block_counts_as_exported_once_a_descriptor_was_handed_out) {
+TEST_F(PostedWrites, block_needs_flushes_once_a_descriptor_was_handed_out) {
     const auto block = []() -> Region & { return *cards().find(value(card().arena().allocate({.length = kPage}))); };
     Region &queried = block();
     EXPECT_TRUE(queried.exportable());
-    EXPECT_FALSE(queried.was_exported()) << "to probe the driver hands nothing out";
+    EXPECT_FALSE(queried.needs_flush()) << "to probe the driver hands nothing out";
     value(queried.dmabuf());
-    EXPECT_TRUE(queried.was_exported());
+    EXPECT_TRUE(queried.needs_flush());
     Region &numbered = block();
     ASSERT_NE(&numbered, &queried);
     EXPECT_GE(numbered.export_descriptor(), 0);
-    EXPECT_FALSE(numbered.was_exported()) << "a number is no descriptor, and keys are packed for every message";
+    EXPECT_FALSE(numbered.needs_flush()) << "a number is no descriptor, and keys are packed for every message";
 }
 
 TEST_F(PostedWrites, memory_that_nobody_else_can_write_costs_no_flush) {
