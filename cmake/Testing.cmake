@@ -1,11 +1,11 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# The UCX that tests run on, and those of them that have UCX's ib module. A sanitizer looks at our code, which is the same
-# on all of them.
+# The UCX that tests run on, and those of them that have UCX's ib module. A sanitizer and a further compiler look at our
+# code, which is the same on all of them.
 set(UCX_GAUDI_TEST_ENGINES rapids nixl-1.22 nixl-1.23)
 set(UCX_GAUDI_IB_ENGINES nixl-1.22 nixl-1.23)
-if(UCX_GAUDI_SANITIZE)
+if(UCX_GAUDI_SANITIZE OR UCX_GAUDI_SHORT_TESTS)
     set(UCX_GAUDI_TEST_ENGINES rapids)
     set(UCX_GAUDI_IB_ENGINES nixl-1.23)
 endif()
@@ -22,6 +22,7 @@ function(ucx_gaudi_test)
     ucx_gaudi_check_test_arguments(NAME SOURCES LABELS)
 
     add_executable(${arg_NAME} ${arg_SOURCES})
+    ucx_gaudi_add_to_groups("${arg_LABELS}" ${arg_NAME})
     target_link_libraries(${arg_NAME} PRIVATE ucx_gaudi_options ${arg_LIBS} GTest::gmock GTest::gtest_main)
 
     # The test list is made when ctest starts, not at link time: then the build never runs a sanitized program.
@@ -88,10 +89,39 @@ function(ucx_gaudi_command_test)
     ucx_gaudi_check_test_arguments(NAME COMMAND LABELS)
 
     add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+    set(programs "")
+    foreach(word IN LISTS arg_COMMAND)
+        if(word MATCHES "TARGET_FILE:([^>]+)>")
+            list(APPEND programs ${CMAKE_MATCH_1})
+        elseif(TARGET ${word})
+            list(APPEND programs ${word})
+        endif()
+    endforeach()
+    ucx_gaudi_add_to_groups("${arg_LABELS}" ${programs})
     set_tests_properties(
         ${arg_NAME} PROPERTIES TIMEOUT ${UCX_GAUDI_TEST_TIMEOUT} LABELS "${arg_LABELS}"
                                ENVIRONMENT "${UCX_GAUDI_TEST_ENV};${arg_ENV}"
     )
+endfunction()
+
+# ucx_gaudi_add_to_groups(<labels> <target>...): the target test-group-LABEL builds all that the tests with that label run:
+# their programs, and the modules, models and commands that programs load and start by name.
+function(ucx_gaudi_add_to_groups labels)
+    foreach(label IN LISTS labels)
+        if(NOT TARGET test-group-${label})
+            add_custom_target(test-group-${label})
+            set_property(GLOBAL APPEND PROPERTY UCX_GAUDI_TEST_GROUPS ${label})
+            foreach(product IN ITEMS ucx_gaudi uct_gaudi ucm_gaudi ucx_perftest_gaudi softgaudi softgaudi_stat softhca
+                                     softhca_stat)
+                if(TARGET ${product}) # not all of them in a build without modules
+                    add_dependencies(test-group-${label} ${product})
+                endif()
+            endforeach()
+        endif()
+        if(ARGN)
+            add_dependencies(test-group-${label} ${ARGN})
+        endif()
+    endforeach()
 endfunction()
 
 # ucx_gaudi_runtimes(<out>): the sanitizer's libraries, as LD_PRELOAD takes them. They must come before anything else that

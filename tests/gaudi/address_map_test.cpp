@@ -30,7 +30,7 @@ TEST(AddressMap, an_empty_one_finds_nothing) {
 TEST(AddressMap, exactly_the_addresses_of_a_range_find_it) {
     AddressMap map;
     std::deque<Region> regions(3);
-    for (const std::uint64_t i : {1, 2, 0}) // not in order
+    for (const std::uint64_t i : {1u, 2u, 0u}) // not in order
         map.insert(kBase + i * kStride, kLength, &regions[i]);
     EXPECT_EQ(map.size(), 3u);
     for (std::uint64_t i = 0; i < 3; ++i) {
@@ -59,7 +59,7 @@ TEST(AddressMap, what_was_removed_is_not_found_and_the_others_still_are) {
     std::deque<Region> regions(5);
     for (std::uint64_t i = 0; i < 5; ++i)
         map.insert(kBase + i * kStride, kLength, &regions[i]);
-    for (const std::uint64_t gone : {2, 0, 4}) {
+    for (const std::uint64_t gone : {2u, 0u, 4u}) {
         map.remove(kBase + gone * kStride, &regions[gone]);
         EXPECT_EQ(map.find(kBase + gone * kStride), nullptr);
     }

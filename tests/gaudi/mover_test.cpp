@@ -101,7 +101,7 @@ TEST_F(MoverTest, registered_memory_is_mapped_once_per_card) {
         for (const std::uint64_t memory : {first, second})
             ASSERT_EQ(mover.post(operation(memory, m_host.address(), 2 * kMiB, &range)), Mover::Posted::started);
     ASSERT_TRUE(finish(mover));
-    for (const std::size_t index : {0, 1})
+    for (const std::size_t index : {0u, 1u})
         EXPECT_EQ(Counters(card(index)).calls("host_memory_map"), 4u) << "ring, self-test, range";
 }
 

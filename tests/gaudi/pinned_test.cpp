@@ -49,13 +49,13 @@ TEST_F(PinnedTest, the_range_that_was_not_used_for_the_longest_time_leaves_first
     settings().max_pinned_mappings = 3;
     Mover mover(cards());
     auto ranges = registered(4);
-    for (const std::size_t i : {0, 1, 2})
+    for (const std::size_t i : {0u, 1u, 2u})
         copy_down(mover, ranges[i]);
     copy_down(mover, ranges[0]); // 1 is the oldest now
     const std::uint64_t before = maps();
     copy_down(mover, ranges[3]);
     EXPECT_EQ(maps(), before + 1);
-    for (const std::size_t i : {0, 2, 3})
+    for (const std::size_t i : {0u, 2u, 3u})
         copy_down(mover, ranges[i]);
     EXPECT_EQ(maps(), before + 1) << "they are still mapped";
     copy_down(mover, ranges[1]);
