@@ -71,9 +71,11 @@ Error Card::of_the_parent() const {
 Result<thunk::Device> Card::open() {
     auto device = try_open();
     OpenWait::Turn turn(m_cards.open_wait());
-    // No lock is held meanwhile: detection asks if_held().
+    // m_open_mutex is not held meanwhile: detection asks if_held(), which takes it.
     while (!device && device.error().code == EAGAIN && turn.pause("card " + m_bus_id))
         device = try_open();
+    if (device)
+        turn.succeeded();
     return device;
 }
 

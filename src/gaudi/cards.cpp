@@ -197,8 +197,10 @@ Result<Card *> Cards::open_any() {
         std::vector<const Card *> in_reset;
         for (const auto &card : m_cards) {
             auto device = card->try_open();
-            if (device)
+            if (device) {
+                turn.succeeded();
                 return card.get();
+            }
             if (device.error().code == EAGAIN)
                 in_reset.push_back(card.get());
             if (in_reset.empty() ||

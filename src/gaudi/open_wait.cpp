@@ -39,9 +39,14 @@ OpenWait::Clock::time_point OpenWait::join(Clock::time_point now) {
     return *m_begin + m_limit;
 }
 
+void OpenWait::start_over() {
+    const std::lock_guard guard(m_mutex);
+    m_begin.reset();
+}
+
 void OpenWait::say_once(const std::string &what, Clock::time_point now) {
     const std::lock_guard guard(m_mutex);
-    if (m_said || now - *m_begin < std::min<Clock::duration>(kSilence, m_limit / 2))
+    if (m_said || !m_begin || now - *m_begin < std::min<Clock::duration>(kSilence, m_limit / 2))
         return;
     m_said = true;
     const double seconds = std::chrono::duration<double>(m_limit).count();

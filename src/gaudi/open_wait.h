@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long this process waits for cards that are being reset. All who wait share one limit, which counts from the first of
-// them: eight cards in reset cost no more than one does. When the limit is over, cards in reset are refused at once, until
-// as much time has passed again.
+// How long this process waits for cards that are being reset. All waiting threads share one limit, which counts from the
+// first wait: eight cards in reset cost no more than one does. When the limit is over, cards in reset are refused at once,
+// until as much time has passed again. A card that comes back ends it.
 #pragma once
 
 #include <chrono>
@@ -28,6 +28,11 @@ public:
 
         /// Sleeps a moment; false, at once, where there is no time left. Says after a second that `what` is waited for.
         bool pause(const std::string &what);
+        /// The card has come back: the next reset is another one, with a limit of its own.
+        void succeeded() {
+            if (m_deadline)
+                m_wait.start_over();
+        }
 
     private:
         OpenWait &m_wait;
@@ -39,6 +44,7 @@ public:
 
 private:
     void say_once(const std::string &what, Clock::time_point now);
+    void start_over();
 
     std::mutex m_mutex; // not held while anybody sleeps
     std::optional<Clock::time_point> m_begin;

@@ -153,6 +153,17 @@ TEST_F(CardReset, of_one_card_after_another_shares_one_limit) {
     EXPECT_EQ(wait.join(begin + 31s), begin + 46s) << "but a reset much later is another one";
 }
 
+TEST_F(CardReset, that_ended_leaves_the_next_one_its_whole_limit) {
+    using Clock = std::chrono::steady_clock;
+    wait_at_most(15s);
+    OpenWait wait;
+    OpenWait::Turn turn(wait);
+    EXPECT_TRUE(turn.pause("card"));
+    turn.succeeded();
+    const Clock::time_point later = Clock::now() + 20s;
+    EXPECT_EQ(wait.join(later), later + 15s);
+}
+
 TEST_F(CardReset, of_a_named_card_is_waited_for_and_named) {
     set("SOFTGAUDI_FAULTS", "open=EAGAIN");
     wait_at_most(2s);
