@@ -87,8 +87,11 @@ void Region::forbid_export(const std::string &why) {
 
 void Region::defer_export() {
     const std::lock_guard guard(m_export_mutex);
-    if (!exportable()) // the last try was one too many
-        return;
+    if (exportable()) // else the last try was one too many
+        set_deferred();
+}
+
+void Region::set_deferred() {
     m_export_deferred.store(true, std::memory_order_release);
     m_exportable.store(false, std::memory_order_release);
 }
@@ -103,8 +106,11 @@ Result<thunk::Fd> Region::dmabuf() {
     auto descriptor = new_descriptor();
     for (unsigned tries = 1; !descriptor && tries < kTriesAtOnce && exportable(); ++tries)
         descriptor = new_descriptor();
-    if (!descriptor)
+    if (!descriptor) {
+        if (exportable() && origin() == Origin::ours) // short of something: staged until an allocation finds it over
+            set_deferred();
         return descriptor;
+    }
     note_success();
     note_handed_out();
     return descriptor;
@@ -119,11 +125,8 @@ void Region::note_handed_out() {
 std::optional<Result<void>> Region::probe_export(unsigned tries) {
     const std::lock_guard guard(m_export_mutex);
     for (; tries > 0; --tries) {
-        Result<void> made;
-        if (origin() == Origin::ours)
-            made = make_export();
-        else if (auto exported = new_export(); !exported)
-            made = tl::unexpected(exported.error());
+        const auto descriptor = new_descriptor();
+        const Result<void> made = descriptor ? Result<void>() : tl::unexpected(descriptor.error());
         if (made)
             note_success();
         const bool refused = !exportable() && !export_deferred();

@@ -85,10 +85,10 @@ public:
     HostRange *hold_window();
     /// Another card's engine is about to write to it.
     void written_by_others() { m_needs_flush.store(true, std::memory_order_release); }
-    /// Whether a descriptor of it was ever handed out: somebody may still have it.
+    /// Whether a descriptor of it was ever handed out, and may still be open.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
-    /// Whether a device may write to it past its card, now and from now on, because nobody can see who still holds a
-    /// descriptor: each reader must flush first.
+    /// Whether a device may write to it past its card, now and from now on, because it cannot be seen whether a descriptor
+    /// is still open: each reader must flush first.
     bool needs_flush() const { return m_needs_flush.load(std::memory_order_acquire); }
 
 private:
@@ -103,7 +103,9 @@ private:
     Result<thunk::Fd> new_descriptor();
     void note_refusal(const Error &error);
     void note_success();
-    /// Looked at each time, so that a device that came later is not missed: its user asks for a descriptor of its own.
+    void set_deferred();
+    /// Looks for devices each time, so that one whose driver was loaded later is not missed when its user asks for a
+    /// descriptor. A descriptor that was handed out before that is not looked at again.
     void note_handed_out();
     void begin(Card &card, std::uint64_t base, std::uint64_t size, Origin origin = Origin::ours);
     void end();
