@@ -16,6 +16,8 @@ extern "C" __attribute__((visibility("default"))) int access(const char *path, i
     const std::string_view name = path;
     if (name == "/sys/class/infiniband" && gaudi::test::machine_has_nic)
         return 0;
+    if (name == "/sys/class" || name == "/sys/module")
+        return 0;
     if (name.starts_with("/dev/infiniband") || name.starts_with("/sys/")) {
         errno = ENOENT;
         return -1;
