@@ -50,7 +50,7 @@ ConfigTables::ConfigTables(const Host &host)
          offsetof(MdConfig, dmabuf), host.ternary_parser()},
         {"OPEN_TIMEOUT", "15s",
          "How long to wait for cards that are being reset, for all cards together. 0: such cards are refused at once.",
-         offsetof(MdConfig, open_timeout), host.time_parser()},
+         offsetof(MdConfig, open_timeout), parser_of(m_time)},
         {},
     }};
     const std::array<ucs_config_field, 5> rows = {{
