@@ -201,7 +201,7 @@ std::optional<std::uint64_t> Arena::allocate_in(Region &block, const Request &re
         return {};
     if (block.export_deferred())
         retry_export(block);
-    if (first) // more of the same size will follow, as far as anybody knows
+    if (first) // the next allocations are assumed to be of the same size
         block.m_left_over = left_over(block.size(), round_up(request.length, Heap::kGranule));
     return block.base() + *offset;
 }
@@ -223,6 +223,8 @@ bool Arena::free(std::uint64_t address) {
     const std::lock_guard guard(m_mutex);
     const auto holder = std::find_if(m_blocks.begin(), m_blocks.end(),
                                      [&](const Region *block) { return block->contains(address, 1); });
+    if (holder != m_blocks.end() && is_abandoned({address, 1}))
+        return true;
     if (holder == m_blocks.end() || !(*holder)->m_heap->free(address - (*holder)->base()))
         return false;
     if ((*holder)->m_heap->empty()) {
@@ -235,6 +237,17 @@ bool Arena::free(std::uint64_t address) {
     }
     retry_lingering();
     return true;
+}
+
+void Arena::abandon(std::uint64_t address) {
+    const std::lock_guard guard(m_abandoned_mutex);
+    m_abandoned.insert(address);
+}
+
+bool Arena::is_abandoned(Range range) const {
+    const std::lock_guard guard(m_abandoned_mutex);
+    const auto first = m_abandoned.lower_bound(range.base);
+    return first != m_abandoned.end() && *first - range.base < range.length;
 }
 
 void Arena::give_back_spare() {
@@ -262,14 +275,23 @@ void Arena::leave() {
         leftover.allocation.detach();
     }
     m_lingering.clear();
+    const std::lock_guard abandoned_guard(m_abandoned_mutex);
+    m_abandoned.clear();
 }
 
 void Arena::give_back(std::size_t index) {
     Region *region = m_blocks[index];
     ++m_changes;
     m_blocks.erase(m_blocks.begin() + static_cast<std::ptrdiff_t>(index));
+    const bool abandoned = is_abandoned({region->base(), region->size()});
     m_card.cards().unmapping(*region); // everybody lets go before the driver does
     region->end();
+    if (abandoned) { // the driver unmaps it with the descriptor, after it has ended what runs
+        region->m_mapping.detach();
+        region->m_allocation.detach();
+        m_idle.push_back(region);
+        return;
+    }
     Lingering leftover{region->size(), std::move(region->m_allocation), std::move(region->m_mapping)};
     m_idle.push_back(region);
     if (leftover.mapping.release() && leftover.allocation.release())
@@ -293,6 +315,8 @@ Arena::Usage Arena::usage() const {
     }
     usage.changes = m_changes;
     usage.lingering = m_lingering.size();
+    const std::lock_guard abandoned_guard(m_abandoned_mutex);
+    usage.abandoned = m_abandoned.size();
     return usage;
 }
 

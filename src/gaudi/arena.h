@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace gaudi {
@@ -29,6 +30,10 @@ public:
     /// False when no allocation starts at `address`.
     bool free(std::uint64_t address);
 
+    /// The allocation at `address` is touched by a submission that may never end: when its owner frees it, it stays as it
+    /// is. From any thread.
+    void abandon(std::uint64_t address);
+
     /// Gives the empty block back: somebody else needs that memory.
     void give_back_spare();
     /// Gives everything back: the card is about to be closed.
@@ -40,6 +45,7 @@ public:
         std::uint64_t used_bytes = 0;
         std::uint64_t changes = 0;   // blocks taken and given back, ever
         std::uint64_t lingering = 0; // given back, but still imported by somebody: the driver keeps them
+        std::uint64_t abandoned = 0; // allocations that a submission may still touch
     };
     Usage usage() const;
 
@@ -54,7 +60,8 @@ private:
     std::optional<std::uint64_t> allocate_in(Region &block, const Request &request);
     void retry_export(Region &block);
     void give_back(std::size_t index);
-    bool give_back_empty(); // whether there was any
+    bool is_abandoned(Range range) const; // whether any allocation in it is
+    bool give_back_empty();               // whether there was any
     void retry_lingering();
     Region *recycled(std::uint64_t size);
 
@@ -71,6 +78,8 @@ private:
     std::vector<Region *> m_idle; // without a mapping, to be used again
     std::vector<Lingering> m_lingering;
     std::uint64_t m_next_address = 0;
+    mutable std::mutex m_abandoned_mutex; // no other lock is taken while it is held
+    std::set<std::uint64_t> m_abandoned;  // allocations, by address
 };
 
 } // namespace gaudi

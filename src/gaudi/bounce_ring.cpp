@@ -8,11 +8,12 @@
 namespace gaudi {
 
 BounceRing::~BounceRing() {
-    if (m_abandoned != 0)
-        Pinned::get().keep(std::move(m_range));
-    else
-        m_range.reset();
-    if (m_memory && m_abandoned == 0 && m_forks == forks()) // a forked child does not have it
+    if (m_abandoned != 0) {
+        keep_memory();
+        return;
+    }
+    m_range.reset();
+    if (m_memory && m_forks == forks()) // a forked child does not have it
         munmap(m_memory, kBytes);
 }
 
@@ -20,10 +21,15 @@ void BounceRing::leave_memory() {
     for (std::uint64_t i = m_oldest; i != m_newest; ++i)
         if (const Stretch &stretch = m_stretches[i % kStretches]; stretch.taken && !stretch.abandoned)
             return;
-    Pinned::get().keep(std::move(m_range));
-    m_memory = nullptr;
+    keep_memory();
     m_head = m_tail = m_newest = m_oldest = 0;
     m_abandoned = 0;
+}
+
+void BounceRing::keep_memory() {
+    m_range->abandon();
+    Pinned::get().keep(std::move(m_range));
+    m_memory = nullptr;
 }
 
 bool BounceRing::set_up(std::size_t cards) {

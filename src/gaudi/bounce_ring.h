@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Host memory that cards keep mapped, for copies to be staged in. It is handed out stretch after stretch and may be given
-// back in any order; a stretch is used again once everything before it has been given back. One that a card may still be
-// at is abandoned instead, and with it the whole memory once the other stretches are back.
+// back in any order; a stretch is used again once everything before it has been given back. A stretch that a card may
+// still copy from or to is abandoned instead, and with it the whole memory once the other stretches are back.
 #pragma once
 
 #include "host_range.h"
@@ -54,6 +54,8 @@ public:
         ++m_abandoned;
         leave_memory();
     }
+    /// False before set_up(), and where new memory could not be had after the old one was left.
+    bool has_memory() const { return m_memory != nullptr; }
     void *memory(unsigned stretch) const { return static_cast<char *>(m_memory) + m_stretches[stretch].start; }
     /// Where a card sees it; nothing where the memory cannot be mapped.
     std::optional<std::uint64_t> on(Card &card, unsigned stretch) {
@@ -74,6 +76,7 @@ private:
 
     /// Keeps the memory for the cards that may be at it and starts over, once only abandoned stretches are taken.
     void leave_memory();
+    void keep_memory();
 
     const unsigned m_forks = forks();
     std::size_t m_cards = 0;

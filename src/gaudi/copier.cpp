@@ -224,9 +224,10 @@ bool Copier::will_pass(int code) {
     return now - m_refused_ns < kRefusalNs;
 }
 
+/// A driver that is too short of something to say so has said nothing against the card.
 bool Copier::operational() const {
     const auto status = m_device.status();
-    return status && *status == thunk::Status::Operational;
+    return status ? *status == thunk::Status::Operational : thunk::may_pass(status.error().code);
 }
 
 /// The driver, or the framework that copies, refused one submission. The copies in it fail, a copy with parts in other
@@ -292,7 +293,6 @@ bool Copier::send(Lane &lane, Stream &stream) {
     if (!sequence)
         return !will_pass(sequence.error().code) && refuse_batch(lane, stream, sequence.error());
     m_refused_ns = 0;
-    m_problem.succeeded();
     ++stream.next_value;
     batch.sequence = *sequence;
     batch.sent_ns = now_ns();

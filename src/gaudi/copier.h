@@ -165,6 +165,7 @@ private:
     Batch &take_oldest(Lane &lane, Stream &stream);
     void complete(Batch &batch, int error);
     void refuse(const Error &error);
+    void abandon(Transfer &transfer);
     void end_sent(bool abandoned);
     void lose(const Error &error);
     void end_waiting();

@@ -3,6 +3,7 @@
 #include "copier.h"
 
 #include "card.h"
+#include "cards.h"
 #include "framework_stream.h"
 
 #include <pthread.h>
@@ -137,6 +138,14 @@ void Copier::refuse(const Error &error) {
     end_waiting();
 }
 
+/// What the copy touches stays as it is: the host side by the mark, the allocations on the card here.
+void Copier::abandon(Transfer &transfer) {
+    transfer.abandoned = true;
+    for (const std::uint64_t address : {transfer.source, transfer.destination})
+        if (const Region *region = m_card.cards().find(address); region && &region->card() == &m_card)
+            m_card.arena().abandon(region->allocation(address).base);
+}
+
 /// Ends all that was sent with an error. Where it is `abandoned` the card may still be at it.
 void Copier::end_sent(bool abandoned) {
     for (Lane &lane : m_lanes)
@@ -144,7 +153,7 @@ void Copier::end_sent(bool abandoned) {
             while (lane.streams[i].oldest) {
                 Batch &batch = take_oldest(lane, lane.streams[i]);
                 for (unsigned part = 0; abandoned && part < batch.parts; ++part)
-                    batch.transfers[part]->abandoned = true;
+                    abandon(*batch.transfers[part]);
                 m_abandoned.fetch_add(abandoned ? 1 : 0, std::memory_order_relaxed);
                 complete(batch, EIO);
             }

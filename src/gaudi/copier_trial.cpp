@@ -148,8 +148,11 @@ Result<void> Copier::try_out(bool words) {
     if (words && !m_proven && !failed())
         m_proven = arrives(); // by the driver's word alone
     m_flags = 0;
-    if (m_proven)
+    if (m_proven) {
+        const std::lock_guard guard(m_failure_mutex);
+        m_problem = LastProblem(); // no user's copy failed
         return {};
+    }
     if (abandoned() != 0)
         Pinned::get().keep(trial);
     if (theirs)

@@ -98,7 +98,14 @@ std::optional<unsigned> HostRange::unmap_from(const Card &card) {
     m_starts[card.index()].store(0, std::memory_order_seq_cst); // also while it is being mapped on another card
     if (!guard)
         return {};
-    return static_cast<unsigned>(std::erase_if(m_mappings, [&](const Mapped &mapped) { return mapped.card == &card; }));
+    const bool abandoned = m_copies->load(std::memory_order_acquire) / kAbandoned != 0;
+    return static_cast<unsigned>(std::erase_if(m_mappings, [&](Mapped &mapped) {
+        if (mapped.card != &card)
+            return false;
+        if (abandoned) // a submission may be at it: the driver unmaps it with the descriptor
+            mapped.mapping.detach();
+        return true;
+    }));
 }
 
 Result<HostMapping> HostRange::map(Card &card) const {

@@ -90,6 +90,11 @@ public:
         else
             copies.fetch_sub(1, std::memory_order_release);
     }
+    /// A copy that did not hold it was given up, and may still run.
+    void abandon() {
+        hold();
+        release(*m_copies, true);
+    }
     /// Why on() had no answer the last time.
     std::string refusal() {
         const std::lock_guard guard(m_mutex);

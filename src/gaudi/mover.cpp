@@ -343,14 +343,28 @@ int Mover::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64
     }
     if (!take_copiers(ends, length))
         return EIO;
+    int error = copy_once(ends, length);
+    // UCP ends the process when this fails: one refused submission on a card that is well is no reason yet.
+    if (error != 0 && !has_failed(ends))
+        error = copy_once(ends, length);
+    return error;
+}
+
+bool Mover::has_failed(const Ends &ends) {
+    const auto failed = [](const Place &place) { return place.copier && place.copier->failed(); };
+    return failed(ends.destination) || failed(ends.source);
+}
+
+/// One blocking copy, waited for. An errno where it failed, with m_problem.
+int Mover::copy_once(const Ends &ends, std::uint64_t length) {
     struct State {
         bool over = false;
         int error = 0;
     } state;
     if (ends.source.card && ends.source.card == ends.destination.card) {
         Transfer *transfer = m_short_channel.take();
-        transfer->source = source;
-        transfer->destination = destination;
+        transfer->source = ends.source.address;
+        transfer->destination = ends.destination.address;
         transfer->length = length;
         transfer->flush = ends.source.flush;
         transfer->user = &state;

@@ -59,7 +59,7 @@ public:
 
     /// The sentence that goes with a Posted that is neither done nor started, or an errno of copy_now().
     const std::string &problem() const { return m_problem; }
-    /// The sentences that go with the errors of `Done`, one for each cause that is new since the last call.
+    /// The sentences that go with the errors of `Done` since the last call. One cause may come again and again.
     std::vector<std::string> new_problems();
 
 private:
@@ -89,6 +89,8 @@ private:
     bool has_copier(Place &place) const;
     bool take_copiers(Ends &ends, std::uint64_t length);
     bool take_copiers_anew(Ends &ends, std::uint64_t length);
+    int copy_once(const Ends &ends, std::uint64_t length);
+    static bool has_failed(const Ends &ends);
     std::string problem_of(const Ends &ends) const;
     Copier *start_copier(Card &card);
 

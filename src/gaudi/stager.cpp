@@ -77,6 +77,10 @@ void Stager::end_copy(Copy &copy) {
 bool Stager::start_piece(Copy &copy) {
     const std::uint64_t length = std::min(kPiece, copy.length - copy.started);
     const auto stretch = m_ring.take(length);
+    if (!stretch && !m_ring.has_memory()) { // it will not come by waiting
+        m_problem.set("no host memory to stage the copy in");
+        copy.error = ENOMEM;
+    }
     if (!stretch)
         return false;
     Piece &piece = m_pieces[*stretch];
@@ -111,7 +115,6 @@ bool Stager::post_piece(Piece &piece, const Place &place, bool up) {
         end_piece(piece, EIO);
         return false;
     }
-    m_problem.succeeded();
     Transfer *transfer = m_channel.take();
     transfer->source = up ? place.address + piece.offset : *staged;
     transfer->destination = up ? *staged : place.address + piece.offset;

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 namespace gaudi::uct {
 
@@ -23,6 +24,10 @@ using namespace ucx;
 namespace {
 
 constexpr auto kCloseLimit = std::chrono::seconds(10);
+
+// Sentences of failed copies that are remembered, and how long a cause must not have come before it is logged again.
+constexpr std::size_t kRemembered = 16;
+constexpr auto kSilence = std::chrono::seconds(10);
 
 /// Whether the operation stays inside the memory that its key names.
 bool is_allowed(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
@@ -256,12 +261,18 @@ ucs_status_t Iface::status_of(Mover::Posted posted) {
     return refuse(posted == Mover::Posted::unsupported ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR, m_mover.problem());
 }
 
-/// One cause may fail copy after copy: its sentence is logged once, until copies succeed again.
+/// One cause may fail copy after copy: its sentence is logged when it comes first, and again after a while without it.
 bool Iface::is_new(const std::string &sentence) {
-    if (sentence == m_reported)
-        return false;
-    m_reported = sentence;
-    return true;
+    const auto now = std::chrono::steady_clock::now();
+    const auto known = std::find_if(m_reported.begin(), m_reported.end(),
+                                    [&](const Reported &reported) { return reported.sentence == sentence; });
+    if (known == m_reported.end()) {
+        if (m_reported.size() == kRemembered)
+            m_reported.pop_front();
+        m_reported.push_back({sentence, now});
+        return true;
+    }
+    return now - std::exchange(known->last, now) > kSilence;
 }
 
 ucs_status_t Iface::refuse(ucs_status_t status, const std::string &sentence) {
@@ -316,8 +327,6 @@ void Iface::finish(Operation &operation, ucs_status_t status) {
     m_free = &operation;
     if (status != UCS_OK)
         m_flush_status = status;
-    else if (!m_reported.empty())
-        m_reported.clear();
     if (!m_closing) // else whoever waited for it is gone
         complete(comp, status);
 }
@@ -326,11 +335,8 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
     while (!m_held.empty()) // behind a fence
         progress();
     const int error = m_mover.copy_now(destination, source, length);
-    if (error == 0) {
-        if (!m_reported.empty())
-            m_reported.clear();
+    if (error == 0)
         return UCS_OK;
-    }
     // UCP ends the process on this status: the reason must be on record before.
     return refuse(status_from_errno(error), m_mover.problem());
 }
@@ -338,7 +344,8 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
 ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
     const UnpackedKey *unpacked = UnpackedKey::from(rkey);
     if (!unpacked)
-        return refuse(UCS_ERR_INVALID_PARAM, "a copy has a remote key that was released, or is none of gaudi_copy's");
+        return refuse(UCS_ERR_INVALID_PARAM,
+                      "the remote key of a copy was released, or was not unpacked by gaudi_copy");
     const RemoteKey &key = unpacked->key();
     if (!key.own())
         return refuse(UCS_ERR_UNREACHABLE, "the remote key is another process's: gaudi_cpy copies within one");

@@ -8,6 +8,7 @@
 #include "md.h"
 #include "ucx/edge.h"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -90,7 +91,11 @@ private:
     std::vector<std::unique_ptr<Operation>> m_operations;
     Operation *m_free = nullptr;
     ucx::ucs_status_t m_flush_status = ucx::UCS_OK;
-    std::string m_reported;
+    struct Reported {
+        std::string sentence;
+        std::chrono::steady_clock::time_point last;
+    };
+    std::deque<Reported> m_reported;
 };
 
 class Ep : public ucx::uct_ep {

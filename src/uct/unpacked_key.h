@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What UCX holds for an unpacked remote key (its uct_rkey_t): the range that the key names, and the mapping that held it at
 // the time. UCP unpacks a key per eager message, from any thread, so objects come from a list without a lock. They are
-// never freed: a key that was released is still recognised as such.
+// never freed: a key that was released is recognised as such until the object holds the next key.
 #pragma once
 
 #include "remote_key.h"
