@@ -116,7 +116,7 @@ TEST_F(Copy, host_to_host_is_refused_with_both_addresses) {
     refused(transport.get(host.data(), other, 100));
     refused(uct_ep_put_short(transport.ep(), host.data(), 100, other, 0));
     refused(uct_ep_get_short(transport.ep(), host.data(), 100, other, 0));
-    EXPECT_EQ(m_printed.complaints().size(), 4u);
+    EXPECT_EQ(m_printed.complaints().size(), 2u) << "one for each direction, however often it comes";
 }
 
 TEST_F(Copy, beyond_a_block_and_of_two_pieces_are_refused) {
