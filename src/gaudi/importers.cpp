@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "importers.h"
 
-#include <fmt/format.h>
+#include <dirent.h>
 #include <unistd.h>
+
+#include <memory>
+#include <string_view>
 
 namespace gaudi {
 namespace {
@@ -18,9 +21,14 @@ constexpr const char *kDrivers[] = {
 
 /// GPUs. A machine's management controller has a display too, but no render node.
 bool has_render_node() {
-    constexpr unsigned kFirst = 128, kEnd = 192; // the minor numbers that the kernel keeps for them
-    for (unsigned minor = kFirst; minor < kEnd; ++minor)
-        if (exists(fmt::format("/sys/class/drm/renderD{}", minor).c_str()))
+    constexpr const char *kDevices = "/sys/class/drm";
+    if (!exists(kDevices))
+        return false;
+    const std::unique_ptr<DIR, int (*)(DIR *)> devices(opendir(kDevices), closedir);
+    if (!devices)
+        return true; // short of descriptors, perhaps
+    while (const dirent *entry = readdir(devices.get()))
+        if (std::string_view(entry->d_name).starts_with("renderD"))
             return true;
     return false;
 }

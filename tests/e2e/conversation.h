@@ -12,7 +12,7 @@
 
 namespace e2e {
 
-inline constexpr std::array<std::size_t, 7> kSizes = {0, 1, 7, 4095, 65536, (1 << 20) + 3, 64 << 20};
+inline constexpr std::array<std::size_t, 7> kSizes = {0, 1, 7, 4095, 65536, (1 << 20) + 3, 16 << 20};
 
 enum class Operation { tag, am, put, get, stream };
 inline constexpr std::array kOperations = {Operation::tag, Operation::am, Operation::put, Operation::get,

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kHost = UCS_MEMORY_TYPE_HOST;
 constexpr auto kGaudi = UCS_MEMORY_TYPE_GAUDI;
 constexpr std::array kMessages = {Operation::put, Operation::get, Operation::tag, Operation::am};
-constexpr std::array<std::size_t, 7> kLengths = {0, 1, 8, 4095, 65536, (1 << 20) + 3, 64 << 20};
+constexpr std::array<std::size_t, 7> kLengths = {0, 1, 8, 4095, 65536, (1 << 20) + 3, 16 << 20};
 constexpr std::size_t kRendezvous = 65536; // large enough for one in every case below
 
 struct Way {

@@ -10,7 +10,7 @@ using namespace e2e;
 
 namespace {
 
-constexpr std::size_t kLargest = 64 << 20;
+constexpr std::size_t kLargest = 16 << 20;
 
 /// UCX itself emulates reads of 64 bytes and less with messages.
 std::vector<std::size_t> sizes(Operation operation) {
