@@ -164,7 +164,7 @@ TEST_F(ArenaFill, a_larger_block_that_the_driver_refuses_is_not_the_last_word) {
 
 TEST_F(ArenaFill, the_next_generation_fills_95_percent) {
     set("SOFTGAUDI_MODEL", "gaudi3");
-    for (const std::uint64_t size : {300, 500, 513, 700, 1000, 1025, 3000, 4096}) {
+    for (const std::uint64_t size : {300u, 500u, 513u, 700u, 1000u, 1025u, 3000u, 4096u}) {
         Filled filled;
         fill(filled, size * kMiB);
         EXPECT_GE(share(filled), 0.95) << size << " MiB";
