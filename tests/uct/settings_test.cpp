@@ -17,7 +17,11 @@ namespace {
 class Setting : public ::testing::Test {
 protected:
     static ucs_status_t read_size(const Domain &domain, const char *value) {
-        setenv("UCX_GAUDI_COPY_MAX_MEMORY", value, 1);
+        return read_domain(domain, "MAX_MEMORY", value);
+    }
+    /// `row` as in "MAX_MEMORY".
+    static ucs_status_t read_domain(const Domain &domain, const std::string &row, const char *value) {
+        setenv(("UCX_GAUDI_COPY_" + row).c_str(), value, 1);
         uct_md_config_t *config = nullptr;
         const ucs_status_t status = uct_md_config_read(domain.component(), nullptr, nullptr, &config);
         if (status == UCS_OK)
@@ -86,6 +90,14 @@ TEST_F(Setting, negative_size_is_refused) {
                     Contains(AllOf(HasSubstr("Invalid value for MAX_MEMORY: "), HasSubstr(value),
                                    HasSubstr("Expected: size, not negative"))));
     }
+}
+
+TEST_F(Setting, open_timeout_that_is_negative_or_not_finite_is_refused) {
+    const Domain domain;
+    for (const char *value : {"-1", "-1s", "inf", "nan"})
+        EXPECT_EQ(read_domain(domain, "OPEN_TIMEOUT", value), UCS_ERR_INVALID_PARAM) << value;
+    for (const char *value : {"0", "2s", "100ms"})
+        EXPECT_EQ(read_domain(domain, "OPEN_TIMEOUT", value), UCS_OK) << value;
 }
 
 TEST_F(Setting, size_from_zero_up_is_accepted) {
