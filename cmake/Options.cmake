@@ -10,7 +10,11 @@ target_compile_options(
               $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>
               $<$<COMPILE_LANGUAGE:CXX>:-Wconversion>
               $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
+              $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety> # g++ has no such analysis
 )
+# Debug builds, those with sanitizers among them, check the order of locks (src/os/lock_rank.h). Every target must be
+# compiled alike: a mutex then knows its rank.
+target_compile_definitions(ucx_gaudi_options INTERFACE $<$<CONFIG:Debug>:GAUDI_LOCK_RANKS=1>)
 
 # ucx_gaudi_loadable(TARGET MAP): for a shared library that is loaded into other people's programs. It exports exactly
 # what the linker map names, has no symbol left open, and stays mapped for ever: its callers may still call

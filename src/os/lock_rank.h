@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The order in which a thread may take locks. Builds with GAUDI_LOCK_RANKS (debug and sanitizers) check it at every lock,
+// so an inversion aborts in the first test that runs both calls, not in the rare run where two threads meet.
+#pragma once
+
+#ifdef GAUDI_LOCK_RANKS
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#endif
+
+namespace gaudi::os {
+
+/// The place of a lock in that order: a thread takes a lock only while every lock it holds has a smaller level. Each layer
+/// declares its ranks as constants in one header; a layer that is called with locks held has greater levels.
+struct LockRank {
+    int level;
+    const char *name;
+};
+
+#ifdef GAUDI_LOCK_RANKS
+
+/// The ranks of the locks that the calling thread holds.
+struct HeldLocks {
+    static constexpr std::size_t kMost = 16;
+
+    const LockRank *ranks[kMost];
+    std::size_t count;
+
+    /// Aborts unless the order allows to wait for a lock of that rank now.
+    void check(const LockRank &wanted) const noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (ranks[i]->level >= wanted.level) {
+                std::fprintf(
+                    stderr,
+                    "lock order violated: this thread holds '%s' (rank %d), so it may not lock '%s' (rank %d); "
+                    "take the lock of the smaller rank first, or use try_lock\n",
+                    ranks[i]->name, ranks[i]->level, wanted.name, wanted.level);
+                std::abort();
+            }
+        }
+    }
+    void add(const LockRank &taken) noexcept {
+        if (count == kMost) {
+            std::fprintf(stderr,
+                         "cannot check the lock order: this thread holds %zu locks and takes '%s' (rank %d); "
+                         "raise HeldLocks::kMost\n",
+                         count, taken.name, taken.level);
+            std::abort();
+        }
+        ranks[count++] = &taken;
+    }
+    /// Locks may be released in any order. Of two locks with one rank, which entry goes makes no difference.
+    void remove(const LockRank &released) noexcept {
+        for (std::size_t i = count; i-- > 0;) {
+            if (ranks[i]->level == released.level) {
+                for (--count; i < count; ++i)
+                    ranks[i] = ranks[i + 1];
+                return;
+            }
+        }
+        std::fprintf(stderr, "this thread releases '%s' (rank %d), which it does not hold\n", released.name,
+                     released.level);
+        std::abort();
+    }
+    void check_holds(const LockRank &needed) const noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (ranks[i]->level == needed.level)
+                return;
+        }
+        std::fprintf(stderr, "this thread does not hold '%s' (rank %d), which the function it is in needs\n",
+                     needed.name, needed.level);
+        std::abort();
+    }
+};
+
+/// One per thread and loaded library. Initial-exec: other thread-locals of a library that dlopen loads late are
+/// allocated with malloc in each thread, where LeakSanitizer loses sight of them.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local HeldLocks t_held_locks{};
+
+/// Of the calling thread. UBSan of g++ 12 takes the address of an inline thread-local for null where it is used directly.
+__attribute__((noinline, no_sanitize("undefined"))) inline HeldLocks &held_locks() noexcept { return t_held_locks; }
+
+#endif
+
+} // namespace gaudi::os
