@@ -17,7 +17,7 @@ thunk::Result<bool> is_compute_node(const thunk::Library &library, const std::st
     const thunk::Device device(library, fd);
     // This one looks at the descriptor's node and makes no call on it.
     const auto name = device.bus_id();
-    if (!name && thunk::may_pass(name.error().code))
+    if (!name && thunk::is_transient(name.error().code))
         return tl::unexpected(name.error());
     if (!name || *name != bus_id)
         return false;

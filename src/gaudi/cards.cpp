@@ -261,7 +261,7 @@ void Cards::left(const Card &card) {
 
 Result<Card *> Cards::of_descriptor(int fd) const {
     const auto bus_id = thunk::Device(*m_library, fd).bus_id();
-    if (!bus_id && thunk::may_pass(bus_id.error().code))
+    if (!bus_id && thunk::is_transient(bus_id.error().code))
         return tl::unexpected(bus_id.error());
     Card *card = bus_id ? by_bus_id(*bus_id) : nullptr;
     if (!card)

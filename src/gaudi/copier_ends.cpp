@@ -69,7 +69,7 @@ void Copier::wait_failed(const Error &error) {
     const std::uint64_t now = now_ns();
     if (m_unanswered_ns == 0)
         m_unanswered_ns = now;
-    if (thunk::may_pass(error.code) && now - m_unanswered_ns < kUnansweredNs)
+    if (thunk::is_transient(error.code) && now - m_unanswered_ns < kUnansweredNs)
         return;
     refuse(error);
     m_drained_by_ns = now + kDrainNs;

@@ -44,7 +44,7 @@ std::optional<bool> is_exported(const thunk::Device &device, std::uint64_t start
     constexpr unsigned kTries = 10'000;
     for (unsigned tries = 0;; ++tries) {
         const auto exported = device.export_dmabuf(start, length);
-        if (exported || !thunk::may_pass(exported.error().code))
+        if (exported || !thunk::is_transient(exported.error().code))
             return exported.has_value();
         if (tries == kTries) {
             thunk::report(exported.error());
@@ -284,7 +284,7 @@ bool Foreign::still_there(Region &region) {
     const auto device = region.card().if_held();
     if (device) {
         const auto exported = device->export_dmabuf(region.base(), region.export_size());
-        if (exported || thunk::may_pass(exported.error().code))
+        if (exported || thunk::is_transient(exported.error().code))
             return true;
     }
     forget(life);

@@ -12,7 +12,7 @@ constexpr auto kCopiesLimit = std::chrono::seconds(10);
 
 /// Refusals that may be over at the next copy. The others are about the memory itself.
 bool may_be_over(int code) {
-    return thunk::may_pass(code) || code == ENODEV || code == EBADF ||
+    return thunk::is_transient(code) || code == ENODEV || code == EBADF ||
            code == EIO; // a card that was closed or reset, and may be opened again
 }
 

@@ -61,7 +61,7 @@ Result<thunk::Fd> Region::new_descriptor() {
 }
 
 void Region::note_refusal(const Error &error) {
-    const bool shortage = thunk::may_pass(error.code);
+    const bool shortage = thunk::is_transient(error.code);
     if (shortage && ++m_shortages < kMostShortages) {
         const std::lock_guard guard(m_why_mutex);
         m_why_no_export = error.text;
@@ -130,7 +130,7 @@ std::optional<Result<void>> Region::probe_export(unsigned tries) {
         if (made)
             note_success();
         const bool refused = !exportable() && !export_deferred();
-        if (made || (refused && !thunk::may_pass(made.error().code)))
+        if (made || (refused && !thunk::is_transient(made.error().code)))
             return made;
         if (refused)
             break;

@@ -62,7 +62,7 @@ Error make_error(int code, const char *call, std::string_view args, std::string_
     return Error{code, call, fmt::format("{}{} failed with {}: {}", call, parenthesis, errno_name(code), why)};
 }
 
-bool may_pass(int code) {
+bool is_transient(int code) {
     return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR || code == EAGAIN || code == EBUSY;
 }
 

@@ -23,8 +23,9 @@ std::string errno_name(int code);
 // "CALL(ARGS) failed with EBUSY: REASON". Without a reason the best known one is taken.
 Error make_error(int code, const char *call, std::string_view args = {}, std::string_view reason = {});
 
-// Whether it was refused for want of something that may be there the next time, and not for what was asked.
-bool may_pass(int code);
+/// Whether the same call may succeed when it is repeated: a resource was short or busy (descriptors, memory, the card), or
+/// a signal came in between. Any other errno refuses the request itself.
+bool is_transient(int code);
 
 // libhl-thunk fails in three shapes, and only the caller knows which one a function has: -1 is -EPERM in the
 // first and "look at errno" in the second. `err` is errno right after the call, which must have been 0 before it.
