@@ -84,7 +84,7 @@ public:
         chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
         const auto start = std::chrono::steady_clock::now();
         const std::uint64_t sequence = get(m_device.submit(std::span(&chunk, 1)));
-        while (get(m_device.wait(sequence, std::chrono::seconds(1))) == Wait::Busy) {
+        while (get(m_device.wait(sequence, std::chrono::seconds(1))) == Wait::busy) {
         }
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }

@@ -39,17 +39,17 @@ std::string generation(std::uint32_t device_id) {
 
 std::string state_name(thunk::Status status) {
     switch (status) {
-    case thunk::Status::Operational:
+    case thunk::Status::operational:
         return "operational";
-    case thunk::Status::InReset:
+    case thunk::Status::in_reset:
         return "in reset";
-    case thunk::Status::Malfunction:
+    case thunk::Status::malfunction:
         return "malfunction";
-    case thunk::Status::NeedsReset:
+    case thunk::Status::needs_reset:
         return "needs reset";
-    case thunk::Status::InCreation:
+    case thunk::Status::in_creation:
         return "in creation";
-    case thunk::Status::InResetAfterRelease:
+    case thunk::Status::in_reset_after_release:
         return "in reset after release";
     }
     return fmt::format("state {}", static_cast<int>(status)); // a newer driver's

@@ -227,7 +227,7 @@ bool Copier::will_pass(int code) {
 /// A driver that is too short of something to say so has said nothing against the card.
 bool Copier::operational() const {
     const auto status = m_device.status();
-    return status ? *status == thunk::Status::Operational : thunk::is_transient(status.error().code);
+    return status ? *status == thunk::Status::operational : thunk::is_transient(status.error().code);
 }
 
 /// The driver, or the framework that copies, refused one submission. The copies in it fail, a copy with parts in other

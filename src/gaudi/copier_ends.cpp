@@ -55,9 +55,9 @@ bool Copier::ended(Stream &stream, const Batch &batch) {
         wait_failed(waited.error());
         return false;
     }
-    if (*waited == thunk::Wait::Busy)
+    if (*waited == thunk::Wait::busy)
         m_unanswered_ns = 0;
-    return *waited == thunk::Wait::Done;
+    return *waited == thunk::Wait::done;
 }
 
 /// The driver did not say whether a submission has ended. On a card that is gone all have. On one that is well they may

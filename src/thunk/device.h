@@ -16,15 +16,15 @@ namespace gaudi::thunk {
 
 // A fixed underlying type, because newer drivers may know states that we do not.
 enum class Status : int {
-    Operational = HL_DEVICE_STATUS_OPERATIONAL,
-    InReset = HL_DEVICE_STATUS_IN_RESET,
-    Malfunction = HL_DEVICE_STATUS_MALFUNCTION,
-    NeedsReset = HL_DEVICE_STATUS_NEEDS_RESET,
-    InCreation = HL_DEVICE_STATUS_IN_DEVICE_CREATION,
-    InResetAfterRelease = HL_DEVICE_STATUS_IN_RESET_AFTER_DEVICE_RELEASE,
+    operational = HL_DEVICE_STATUS_OPERATIONAL,
+    in_reset = HL_DEVICE_STATUS_IN_RESET,
+    malfunction = HL_DEVICE_STATUS_MALFUNCTION,
+    needs_reset = HL_DEVICE_STATUS_NEEDS_RESET,
+    in_creation = HL_DEVICE_STATUS_IN_DEVICE_CREATION,
+    in_reset_after_release = HL_DEVICE_STATUS_IN_RESET_AFTER_DEVICE_RELEASE,
 };
 
-enum class Wait { Done, Busy };
+enum class Wait { done, busy };
 
 struct Events {
     std::uint64_t mask = 0;  // HL_NOTIFIER_EVENT_*

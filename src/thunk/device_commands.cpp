@@ -76,9 +76,9 @@ Result<Wait> Device::wait(std::uint64_t sequence, std::chrono::microseconds time
 
     switch (status) {
     case HL_WAIT_CS_STATUS_COMPLETED:
-        return Wait::Done;
+        return Wait::done;
     case HL_WAIT_CS_STATUS_BUSY:
-        return Wait::Busy;
+        return Wait::busy;
     case HL_WAIT_CS_STATUS_TIMEDOUT:
         return tl::unexpected(make_error(ETIMEDOUT, name, std::to_string(sequence)));
     case HL_WAIT_CS_STATUS_ABORTED:

@@ -20,7 +20,7 @@ protected:
     static void expect_in_use(Engine &engine) {
         EXPECT_FALSE(engine.copier.failed()) << engine.copier.failure();
         EXPECT_FALSE(engine.copier.busy());
-        EXPECT_EQ(status(), thunk::Status::Operational);
+        EXPECT_EQ(status(), thunk::Status::operational);
         const unsigned failed = engine.failed;
         engine.down(0, 0, 4096);
         ASSERT_TRUE(engine.finish());
@@ -170,7 +170,7 @@ TEST_P(RunningOnIn, host_memory_stays_mapped) {
     }
     EXPECT_EQ(unmaps(), before) << "memory was unmapped that the card may be at";
     EXPECT_GT(Pinned::get().kept(), 0u);
-    EXPECT_EQ(status(), thunk::Status::Operational);
+    EXPECT_EQ(status(), thunk::Status::operational);
 }
 
 INSTANTIATE_TEST_SUITE_P(, RunningOnIn, ::testing::Values("registered", "bounce"),
@@ -184,7 +184,7 @@ TEST_F(RunningOn, self_test_leaves_its_memory_mapped) {
     EXPECT_THAT(copier.failure(), HasSubstr("ENOMEM"));
     EXPECT_EQ(value(card().copier()), &copier) << "it is not tried again";
     EXPECT_EQ(Pinned::get().kept(), 1u);
-    EXPECT_EQ(status(), thunk::Status::Operational);
+    EXPECT_EQ(status(), thunk::Status::operational);
 }
 
 TEST(BounceRingAbandoned, stretch_is_not_handed_out_again) {

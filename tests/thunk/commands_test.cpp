@@ -42,9 +42,9 @@ TEST_F(CommandsTest, MoreChunksThanTheDriverTakesAreNotSent) {
 
 TEST_F(CommandsTest, WaitTellsDoneFromBusy) {
     fake.set_wait_status(HL_WAIT_CS_STATUS_COMPLETED);
-    EXPECT_EQ(device.wait(41, 0us).value(), Wait::Done);
+    EXPECT_EQ(device.wait(41, 0us).value(), Wait::done);
     fake.set_wait_status(HL_WAIT_CS_STATUS_BUSY);
-    EXPECT_EQ(device.wait(41, 2ms).value(), Wait::Busy);
+    EXPECT_EQ(device.wait(41, 2ms).value(), Wait::busy);
     EXPECT_EQ(fake.argument("wait_for_cs", 1), 41U);
     EXPECT_EQ(fake.argument("wait_for_cs", 2), 2000U) << "microseconds";
 }

@@ -37,9 +37,9 @@ TEST_F(InfoTest, HardwareIdentity) {
 }
 
 TEST_F(InfoTest, Status) {
-    EXPECT_EQ(device.status().value(), Status::Operational);
+    EXPECT_EQ(device.status().value(), Status::operational);
     fake.reply("get_device_status_info", HL_DEVICE_STATUS_IN_RESET_AFTER_DEVICE_RELEASE);
-    EXPECT_EQ(device.status().value(), Status::InResetAfterRelease);
+    EXPECT_EQ(device.status().value(), Status::in_reset_after_release);
     fake.reply("get_device_status_info", 17);
     EXPECT_EQ(static_cast<int>(device.status().value()), 17) << "a newer driver's state";
     fake.reply("get_device_status_info", -ENODEV);
