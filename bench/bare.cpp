@@ -29,6 +29,15 @@ T need(thunk::Result<T> result) {
     return std::move(*result);
 }
 
+/// The first card that is free.
+thunk::DeviceFd open_any_card() {
+    const thunk::Library &library = *need(thunk::Library::find());
+    const int fd = library.call().open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+    if (fd < 0)
+        throw std::runtime_error("hlthunk_open opened no card");
+    return thunk::DeviceFd(thunk::Device(library, fd));
+}
+
 } // namespace
 
 Pages::Pages(std::size_t size)
@@ -42,9 +51,9 @@ Pages::Pages(std::size_t size)
 Pages::~Pages() { munmap(m_data, m_size); }
 
 Bare::Bare(std::size_t size)
-    : m_device(need(thunk::DeviceFd::open_any(*need(thunk::Library::find())))), m_bus_id(need(m_device->bus_id())),
-      m_host(size), m_ring(kWordBytes + kBuffers * kBufferBytes),
-      m_allocation(need(thunk::allocate(m_device.get(), size))), m_card_map(need(thunk::map_device(m_allocation))),
+    : m_device(open_any_card()), m_bus_id(need(m_device->bus_id())), m_host(size),
+      m_ring(kWordBytes + kBuffers * kBufferBytes), m_allocation(need(thunk::allocate(m_device.get(), size))),
+      m_card_map(need(thunk::map_device(m_allocation))),
       m_host_map(need(thunk::map_host(m_device.get(), m_host.data(), size))),
       m_ring_map(need(thunk::map_host(m_device.get(), m_ring.data(), m_ring.size()))) {
     word().store(0);

@@ -122,7 +122,7 @@ bool copy_through(const Library &library, const Seen &card, std::vector<std::uin
 
 int main() {
     const Library &library = *get(Library::find());
-    const std::string version = library.has_version() ? get(library.version()) : "unknown";
+    const std::string version = library.version().value_or("unknown");
     const bool software = version.find("softgaudi") != std::string::npos;
     fmt::print("libhl-thunk {}{}\n\n", version, software ? "  (SOFTWARE: no Gaudi card is involved)" : "");
 

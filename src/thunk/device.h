@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "abi.h"
 #include "error.h"
@@ -26,24 +25,10 @@ enum class Status : int {
 
 enum class Wait { done, busy };
 
-struct Events {
-    std::uint64_t mask = 0;  // HL_NOTIFIER_EVENT_*
-    std::uint64_t count = 0; // 0: the time ran out and nothing had happened
-};
-
-struct PageFault {
-    std::int64_t timestamp = 0; // 0: none recorded
-    std::uint64_t address = 0;
-    std::uint16_t engine = 0;
-    std::vector<hlthunk_page_fault_mapping> mappings; // all that were mapped when it happened
-};
-
 // The calls on one descriptor of a card, typed, with one kind of error. A view: it owns nothing, may be copied, and
 // works as well on a descriptor that someone else opened. Owners are in owners.h.
 class Device {
 public:
-    static constexpr std::uint32_t forever_ms = UINT32_MAX;
-
     Device() = default;
     Device(const Library &library, int fd) noexcept : m_library(&library), m_fd(fd) {}
 
@@ -54,7 +39,6 @@ public:
     // Opening a card is exclusive and closing it resets it; control descriptors are free but only inform.
     // DeviceFd holds what these return.
     static Result<Device> open(const Library &library, const std::string &bus_id);
-    static Result<Device> open_any(const Library &library, hlthunk_device_name name = HLTHUNK_DEVICE_DONT_CARE);
     static Result<Device> open_control(const Library &library, int index);
     Result<void> close() const;
 
@@ -64,28 +48,20 @@ public:
     Result<hlthunk_dram_usage_info> dram_usage() const;
     Result<hlthunk_open_stats_info> open_stats() const;
     Result<hlthunk_reset_count_info> reset_count() const;
-    Result<hlthunk_time_sync_info> time_sync() const; // tsc_time is 0 from a library that does not know it
 
-    // page_size 0 is the card's own. A hint is taken where it fits and ignored where it does not.
-    Result<std::uint64_t> alloc(std::uint64_t size, std::uint64_t page_size = 0, bool contiguous = false) const;
+    // In the card's own page size. A hint is taken where it fits and ignored where it does not.
+    Result<std::uint64_t> alloc(std::uint64_t size) const;
     Result<void> free(std::uint64_t handle) const;
     Result<std::uint64_t> map(std::uint64_t handle, std::uint64_t hint = 0) const;
-    Result<std::uint64_t> host_map(void *address, std::uint64_t size, std::uint64_t hint = 0) const;
-    Result<std::uint64_t> host_map_flags(void *address, std::uint64_t size, std::uint64_t hint,
-                                         std::uint32_t flags) const;
+    Result<std::uint64_t> host_map(void *address, std::uint64_t size) const;
     Result<void> unmap(std::uint64_t address) const;
 
-    // `address` must be exactly what map() returned. Leave the offset 0: the mainline driver ignores it.
-    Result<Fd> export_dmabuf(std::uint64_t address, std::uint64_t size, std::uint64_t offset = 0) const;
+    // `address` must be exactly what map() returned. The export starts there: the mainline driver ignores offsets.
+    Result<Fd> export_dmabuf(std::uint64_t address, std::uint64_t size) const;
 
     // Where the card sees the first `size` bytes of somebody's dma-buf; undone by unmap(). No library has a call for it:
     // the production driver is asked directly, and others refuse.
     Result<std::uint64_t> import_dmabuf(int dmabuf, std::uint64_t size) const;
-
-    Result<std::uint64_t> request_command_buffer(std::uint32_t size) const;
-    Result<std::uint64_t> request_mapped_command_buffer(std::uint32_t size) const;
-    Result<std::uint64_t> command_buffer_address(std::uint64_t handle) const;
-    Result<void> destroy_command_buffer(std::uint64_t handle) const;
 
     // Returns the sequence number. Spins inside the library while the driver has no room: count what is in flight.
     Result<std::uint64_t> submit(std::span<const hl_cs_chunk> chunks, std::uint32_t flags = 0) const;
@@ -96,24 +72,7 @@ public:
     // Makes what the NIC wrote into the card's memory visible to the card's engines.
     Result<void> flush_pci_writes() const;
 
-    // The notifier is an eventfd, good for epoll; a descriptor has at most one.
-    Result<int> create_notifier() const;
-    Result<Events> receive(int notifier, std::uint32_t timeout_ms) const;
-    Result<void> release_notifier(int notifier) const;
-
-    // The last event of each kind; a timestamp of 0 means that none was recorded.
-    Result<hlthunk_event_record_open_dev_time> last_open() const;
-    Result<hlthunk_event_record_cs_timeout> last_cs_timeout() const;
-    Result<hlthunk_event_record_razwi_event> last_razwi() const;
-    Result<hlthunk_event_record_undefined_opcode> last_undefined_opcode() const;
-    Result<hlthunk_event_record_critical_hw_err> last_hw_error() const;
-    Result<hlthunk_event_record_critical_fw_err> last_fw_error() const;
-    Result<PageFault> last_page_fault() const;
-
 private:
-    template <class Record>
-    Result<Record> event_record(hlthunk_event_record_id id) const;
-
     const Library *m_library = nullptr;
     int m_fd = -1;
 };

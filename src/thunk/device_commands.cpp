@@ -6,49 +6,6 @@
 
 namespace gaudi::thunk {
 
-Result<std::uint64_t> Device::request_command_buffer(std::uint32_t size) const {
-    constexpr const char *name = "hlthunk_request_command_buffer";
-    if (!m_library->has_command_buffers())
-        return tl::unexpected(m_library->lacks(name));
-    std::uint64_t handle = 0;
-    const int rc = invoke(m_library->call().request_command_buffer, m_fd, size, &handle);
-    if (rc < 0)
-        return tl::unexpected(from_negative(rc, name, fmt::format("{} bytes", size)));
-    return handle;
-}
-
-Result<std::uint64_t> Device::request_mapped_command_buffer(std::uint32_t size) const {
-    constexpr const char *name = "hlthunk_request_mapped_command_buffer";
-    if (!m_library->has_mapped_command_buffers())
-        return tl::unexpected(m_library->lacks(name));
-    std::uint64_t handle = 0;
-    const int rc = invoke(m_library->call().request_mapped_command_buffer, m_fd, size, &handle);
-    if (rc < 0)
-        return tl::unexpected(from_negative(rc, name, fmt::format("{} bytes", size)));
-    return handle;
-}
-
-Result<std::uint64_t> Device::command_buffer_address(std::uint64_t handle) const {
-    constexpr const char *name = "hlthunk_get_mapped_cb_device_va_by_handle";
-    if (!m_library->has_mapped_command_buffers())
-        return tl::unexpected(m_library->lacks(name));
-    std::uint64_t address = 0;
-    const int rc = invoke(m_library->call().get_mapped_cb_device_va_by_handle, m_fd, handle, &address);
-    if (rc < 0)
-        return tl::unexpected(from_negative(rc, name, fmt::format("{:#x}", handle)));
-    return address;
-}
-
-Result<void> Device::destroy_command_buffer(std::uint64_t handle) const {
-    constexpr const char *name = "hlthunk_destroy_command_buffer";
-    if (m_library->call().destroy_command_buffer == nullptr)
-        return tl::unexpected(m_library->lacks(name));
-    const int rc = invoke(m_library->call().destroy_command_buffer, m_fd, handle);
-    if (rc < 0)
-        return tl::unexpected(from_negative(rc, name, fmt::format("{:#x}", handle)));
-    return {};
-}
-
 Result<std::uint64_t> Device::submit(std::span<const hl_cs_chunk> chunks, std::uint32_t flags) const {
     constexpr const char *name = "hlthunk_command_submission";
     if (chunks.size() > HL_MAX_JOBS_PER_CS) // before the count is cut to 32 bits

@@ -11,14 +11,6 @@ Result<Device> Device::open(const Library &library, const std::string &bus_id) {
     return Device(library, fd);
 }
 
-Result<Device> Device::open_any(const Library &library, hlthunk_device_name name) {
-    // Without a bus id the same function fails in another shape: -1 is not EPERM here.
-    const int fd = invoke(library.call().open, name, nullptr);
-    if (fd < 0)
-        return tl::unexpected(from_mixed(fd, errno, "hlthunk_open", "any card"));
-    return Device(library, fd);
-}
-
 Result<Device> Device::open_control(const Library &library, int index) {
     const int fd = invoke(library.call().open_control, index, nullptr);
     if (fd < 0)
@@ -62,12 +54,6 @@ Result<hlthunk_open_stats_info> Device::open_stats() const {
 
 Result<hlthunk_reset_count_info> Device::reset_count() const {
     return fetch(m_library->call().get_reset_count_info, m_fd, "hlthunk_get_reset_count_info");
-}
-
-Result<hlthunk_time_sync_info> Device::time_sync() const {
-    if (!m_library->has_time_sync())
-        return tl::unexpected(m_library->lacks("hlthunk_get_time_sync_info"));
-    return fetch(m_library->call().get_time_sync_info, m_fd, "hlthunk_get_time_sync_info");
 }
 
 } // namespace gaudi::thunk

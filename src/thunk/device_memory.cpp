@@ -7,10 +7,12 @@
 
 namespace gaudi::thunk {
 
-Result<std::uint64_t> Device::alloc(std::uint64_t size, std::uint64_t page_size, bool contiguous) const {
-    // "shared" would let another context of the card map it, and a card has only one.
+Result<std::uint64_t> Device::alloc(std::uint64_t size) const {
+    constexpr std::uint64_t kDefaultPageSize = 0;
+    constexpr bool kContiguous = false;
+    constexpr bool kShared = false; // with another context of the card, and a card has only one
     const std::uint64_t handle =
-        invoke(m_library->call().device_memory_alloc, m_fd, size, page_size, contiguous, false);
+        invoke(m_library->call().device_memory_alloc, m_fd, size, kDefaultPageSize, kContiguous, kShared);
     if (handle == 0)
         return tl::unexpected(from_zero(errno, "hlthunk_device_memory_alloc", fmt::format("{} bytes", size)));
     return handle;
@@ -30,23 +32,12 @@ Result<std::uint64_t> Device::map(std::uint64_t handle, std::uint64_t hint) cons
     return address;
 }
 
-Result<std::uint64_t> Device::host_map(void *host, std::uint64_t size, std::uint64_t hint) const {
-    const std::uint64_t address = invoke(m_library->call().host_memory_map, m_fd, host, hint, size);
+Result<std::uint64_t> Device::host_map(void *host, std::uint64_t size) const {
+    constexpr std::uint64_t kNoHint = 0;
+    const std::uint64_t address = invoke(m_library->call().host_memory_map, m_fd, host, kNoHint, size);
     if (address == 0)
         return tl::unexpected(
             from_zero(errno, "hlthunk_host_memory_map", fmt::format("{}, {} bytes", fmt::ptr(host), size)));
-    return address;
-}
-
-Result<std::uint64_t> Device::host_map_flags(void *host, std::uint64_t size, std::uint64_t hint,
-                                             std::uint32_t flags) const {
-    constexpr const char *name = "hlthunk_host_memory_map_flags";
-    if (!m_library->has_host_map_flags())
-        return tl::unexpected(m_library->lacks(name));
-    const std::uint64_t address = invoke(m_library->call().host_memory_map_flags, m_fd, host, hint, size, flags);
-    if (address == 0)
-        return tl::unexpected(
-            from_zero(errno, name, fmt::format("{}, {} bytes, flags {:#x}", fmt::ptr(host), size, flags)));
     return address;
 }
 
@@ -57,15 +48,17 @@ Result<void> Device::unmap(std::uint64_t address) const {
     return {};
 }
 
-Result<Fd> Device::export_dmabuf(std::uint64_t address, std::uint64_t size, std::uint64_t offset) const {
+Result<Fd> Device::export_dmabuf(std::uint64_t address, std::uint64_t size) const {
     constexpr const char *name = "hlthunk_device_mapped_memory_export_dmabuf_fd";
     if (!m_library->has_dmabuf())
         return tl::unexpected(m_library->lacks(name));
     // The library refuses any other flags before it asks the driver.
-    constexpr std::uint32_t flags = O_RDWR | O_CLOEXEC;
-    const int fd = invoke(m_library->call().device_mapped_memory_export_dmabuf_fd, m_fd, address, size, offset, flags);
+    constexpr std::uint32_t kFlags = O_RDWR | O_CLOEXEC;
+    constexpr std::uint64_t kOffset = 0;
+    const int fd =
+        invoke(m_library->call().device_mapped_memory_export_dmabuf_fd, m_fd, address, size, kOffset, kFlags);
     if (fd < 0)
-        return tl::unexpected(from_negative(fd, name, fmt::format("{:#x} + {:#x}, {} bytes", address, offset, size)));
+        return tl::unexpected(from_negative(fd, name, fmt::format("{:#x}, {} bytes", address, size)));
     return Fd(fd);
 }
 

@@ -33,7 +33,7 @@ Error from_negative(int rc, const char *call, std::string_view args = {});   // 
 Error from_minus_one(int err, const char *call, std::string_view args = {}); // returned -1 and set errno
 Error from_zero(int err, const char *call, std::string_view args = {});      // returned 0 for "nothing", errno says why
 
-// For functions that mix the first two shapes: open without a bus id, close, notifier_recv, get_pci_bus_id_from_fd.
+// For functions that mix the first two shapes: close, get_pci_bus_id_from_fd.
 Error from_mixed(int rc, int err, const char *call, std::string_view args = {});
 
 } // namespace gaudi::thunk

@@ -27,20 +27,9 @@
 #define GAUDI_THUNK_OPTIONAL(X)                                                                                        \
     X(device_mapped_memory_export_dmabuf_fd)                                                                           \
     X(open_by_module_id)                                                                                               \
-    X(notifier_create)                                                                                                 \
-    X(notifier_recv)                                                                                                   \
-    X(notifier_release)                                                                                                \
     X(cs_flush_pci_hbw_writes)                                                                                         \
-    X(get_event_record)                                                                                                \
-    X(get_page_fault_info)                                                                                             \
-    X(get_time_sync_info)                                                                                              \
-    X(host_memory_map_flags)                                                                                           \
     X(get_version)                                                                                                     \
-    X(free)                                                                                                            \
-    X(request_command_buffer)                                                                                          \
-    X(request_mapped_command_buffer)                                                                                   \
-    X(get_mapped_cb_device_va_by_handle)                                                                               \
-    X(destroy_command_buffer)
+    X(free)
 
 namespace gaudi::thunk {
 

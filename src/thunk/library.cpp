@@ -98,8 +98,6 @@ Result<const Library *> Library::find(std::span<const char *const> names) {
     return tl::unexpected(Error{ELIBACC, "dlopen", "no libhl-thunk was found: " + tried});
 }
 
-std::span<const char *const> Library::search_order() noexcept { return places; }
-
 Result<std::string> Library::version() const {
     if (!has_version())
         return tl::unexpected(lacks("hlthunk_get_version"));

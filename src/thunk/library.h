@@ -16,13 +16,12 @@ public:
     // Never nullptr on success. A library that lacks a required function is refused, and unloaded again.
     static Result<const Library *> load(const std::string &path);
 
-    // GAUDI_THUNK if it is set, and then nothing else; otherwise the first of search_order() that loads.
+    // GAUDI_THUNK if it is set, and then nothing else; otherwise libhl-thunk.so by the loader's search path, then in the
+    // vendor's directory.
     static Result<const Library *> find();
 
     // The first name that loads decides: if it turns out to be unusable, that is the error.
     static Result<const Library *> find(std::span<const char *const> names);
-
-    static std::span<const char *const> search_order() noexcept;
 
     Library(const Library &) = delete;
     Library &operator=(const Library &) = delete;
@@ -33,24 +32,8 @@ public:
     const std::string &path() const noexcept { return m_path; }
 
     bool has_dmabuf() const noexcept { return m_functions.device_mapped_memory_export_dmabuf_fd != nullptr; }
-    bool has_events() const noexcept {
-        return m_functions.notifier_create != nullptr && m_functions.notifier_recv != nullptr &&
-               m_functions.notifier_release != nullptr;
-    }
     bool has_flush() const noexcept { return m_functions.cs_flush_pci_hbw_writes != nullptr; }
-    bool has_event_record() const noexcept { return m_functions.get_event_record != nullptr; }
-    bool has_page_fault() const noexcept { return m_functions.get_page_fault_info != nullptr; }
-    bool has_time_sync() const noexcept { return m_functions.get_time_sync_info != nullptr; }
-    bool has_host_map_flags() const noexcept { return m_functions.host_memory_map_flags != nullptr; }
     bool has_version() const noexcept { return m_functions.get_version != nullptr && m_functions.free != nullptr; }
-    bool has_command_buffers() const noexcept {
-        return m_functions.request_command_buffer != nullptr && m_functions.destroy_command_buffer != nullptr;
-    }
-    bool has_mapped_command_buffers() const noexcept {
-        return m_functions.request_mapped_command_buffer != nullptr &&
-               m_functions.get_mapped_cb_device_va_by_handle != nullptr &&
-               m_functions.destroy_command_buffer != nullptr;
-    }
 
     // What the library calls itself, e.g. "1.10.0-8636f13".
     Result<std::string> version() const;

@@ -19,10 +19,6 @@ Result<DeviceFd> DeviceFd::open(const Library &library, const std::string &bus_i
     return own(Device::open(library, bus_id));
 }
 
-Result<DeviceFd> DeviceFd::open_any(const Library &library, hlthunk_device_name name) {
-    return own(Device::open_any(library, name));
-}
-
 Result<DeviceFd> DeviceFd::open_control(const Library &library, int index) {
     return own(Device::open_control(library, index));
 }
@@ -46,30 +42,20 @@ Result<void> DeviceFd::close() {
     return device.close();
 }
 
-Result<Allocation> allocate(const Device &device, std::uint64_t size, std::uint64_t page_size, bool contiguous) {
-    return own<Allocation>(device, device.alloc(size, page_size, contiguous));
+Result<Allocation> allocate(const Device &device, std::uint64_t size) {
+    return own<Allocation>(device, device.alloc(size));
 }
 
 Result<Mapping> map_device(const Allocation &allocation, std::uint64_t hint) {
     return own<Mapping>(allocation.device(), allocation.device().map(allocation.get(), hint));
 }
 
-Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size, std::uint64_t hint) {
-    return own<Mapping>(device, device.host_map(address, size, hint));
+Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size) {
+    return own<Mapping>(device, device.host_map(address, size));
 }
 
 Result<Mapping> map_dmabuf(const Device &device, int dmabuf, std::uint64_t size) {
     return own<Mapping>(device, device.import_dmabuf(dmabuf, size));
 }
-
-Result<CommandBuffer> make_command_buffer(const Device &device, std::uint32_t size) {
-    return own<CommandBuffer>(device, device.request_command_buffer(size));
-}
-
-Result<CommandBuffer> make_mapped_command_buffer(const Device &device, std::uint32_t size) {
-    return own<CommandBuffer>(device, device.request_mapped_command_buffer(size));
-}
-
-Result<Notifier> make_notifier(const Device &device) { return own<Notifier>(device, device.create_notifier()); }
 
 } // namespace gaudi::thunk

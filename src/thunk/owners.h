@@ -15,7 +15,6 @@ namespace gaudi::thunk {
 class DeviceFd {
 public:
     static Result<DeviceFd> open(const Library &library, const std::string &bus_id);
-    static Result<DeviceFd> open_any(const Library &library, hlthunk_device_name name = HLTHUNK_DEVICE_DONT_CARE);
     static Result<DeviceFd> open_control(const Library &library, int index);
 
     DeviceFd() = default;
@@ -94,29 +93,13 @@ struct MappingKind {
     static Result<void> release(const Device &device, Number address) { return device.unmap(address); }
 };
 
-struct CommandBufferKind {
-    using Number = std::uint64_t; // the driver's handle
-    static Result<void> release(const Device &device, Number handle) { return device.destroy_command_buffer(handle); }
-};
-
-struct NotifierKind {
-    using Number = int; // an eventfd
-    static Result<void> release(const Device &device, Number eventfd) { return device.release_notifier(eventfd); }
-};
-
 using Allocation = Owned<AllocationKind>;
 using Mapping = Owned<MappingKind>;
-using CommandBuffer = Owned<CommandBufferKind>;
-using Notifier = Owned<NotifierKind>;
 
 // The calls of Device that make something, with an owner around what they made.
-Result<Allocation> allocate(const Device &device, std::uint64_t size, std::uint64_t page_size = 0,
-                            bool contiguous = false);
+Result<Allocation> allocate(const Device &device, std::uint64_t size);
 Result<Mapping> map_device(const Allocation &allocation, std::uint64_t hint = 0);
-Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size, std::uint64_t hint = 0);
+Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size);
 Result<Mapping> map_dmabuf(const Device &device, int dmabuf, std::uint64_t size);
-Result<CommandBuffer> make_command_buffer(const Device &device, std::uint32_t size);
-Result<CommandBuffer> make_mapped_command_buffer(const Device &device, std::uint32_t size);
-Result<Notifier> make_notifier(const Device &device);
 
 } // namespace gaudi::thunk

@@ -25,7 +25,6 @@ constexpr Reason by_call[] = {
     {"hlthunk_device_memory_alloc", EINVAL, "the size is zero or the page size is not one of the card's"},
     {"hlthunk_device_memory_free", EINVAL, "the handle is unknown or still mapped"},
     {"hlthunk_host_memory_map", EFAULT, "the memory cannot be pinned for writing"},
-    {"hlthunk_host_memory_map_flags", EFAULT, "the memory cannot be pinned for writing"},
     {"hlthunk_memory_unmap", EINVAL, "the address is not mapped, or a dma-buf of it is still alive"},
     {"hlthunk_device_mapped_memory_export_dmabuf_fd", EINVAL,
      "the address is not where a mapping of card memory starts, or offset or size do not fit whole pages of it"},
@@ -34,7 +33,6 @@ constexpr Reason by_call[] = {
     {"hlthunk_wait_for_cs", EINVAL, "the sequence number was never given out"},
     {"hlthunk_wait_for_cs", ETIMEDOUT, "the submission ran into the driver's time limit"},
     {"hlthunk_wait_for_cs", EIO, "the submission was aborted by a reset of the card"},
-    {"hlthunk_notifier_create", EINVAL, "the descriptor has a notifier already"},
 };
 
 constexpr Reason by_code[] = {

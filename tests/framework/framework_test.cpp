@@ -2,6 +2,8 @@
 // SynapseAI in the process: noticed when it is loaded, asked for its card and its memory, and never believed blindly.
 #include "synapse_program.h"
 
+#include <fcntl.h>
+
 #include <thread>
 
 using namespace gaudi;
@@ -111,7 +113,9 @@ TEST_F(FrameworkTest, the_pool_can_be_exported_from_the_start_of_its_mapping_and
     const int fd = framework.descriptor();
     const auto pool = framework.pools(fd).at(0);
     EXPECT_TRUE(device(fd).export_dmabuf(pool.mapping, pool.reach()));
-    EXPECT_TRUE(device(fd).export_dmabuf(pool.mapping, pool.size, pool.begin - pool.mapping));
+    const thunk::Fd of_the_users_part(device(fd).library().call().device_mapped_memory_export_dmabuf_fd(
+        fd, pool.mapping, pool.size, pool.begin - pool.mapping, O_RDWR | O_CLOEXEC));
+    EXPECT_TRUE(of_the_users_part);
     EXPECT_FALSE(device(fd).export_dmabuf(pool.begin, pool.size));
     EXPECT_FALSE(device(fd).export_dmabuf(pool.mapping, pool.reach() + kPage));
 }

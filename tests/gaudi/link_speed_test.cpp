@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How near copies come to the links, on the virtual clock: what the host does counts zero there, and what must wait for
 // something else does not. None of it depends on the machine.
+#include "device_time.h"
 #include "engine.h"
 
 #include "gaudi/host_cache.h"
@@ -22,7 +23,7 @@ protected:
     static std::uint64_t device(std::uint64_t length, std::size_t index = 0) {
         return value(card(index).arena().allocate({.length = length}));
     }
-    static std::uint64_t now() { return value(value(card().open()).time_sync()).device_time; }
+    static std::uint64_t now() { return device_time(value(card().open())); }
 
     /// Nanoseconds until everything that `post` posts has ended.
     double time(const std::function<void()> &post) {

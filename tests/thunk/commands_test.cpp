@@ -87,26 +87,5 @@ TEST_F(CommandsTest, Flush) {
     EXPECT_TRUE(fails_with(device.flush_pci_writes(), EOPNOTSUPP, "hlthunk_cs_flush_pci_hbw_writes"));
 }
 
-TEST_F(CommandsTest, CommandBuffers) {
-    EXPECT_EQ(device.request_command_buffer(4096).value(), 0x1000000000001000U);
-    EXPECT_EQ(fake.argument("request_command_buffer", 1), 4096U);
-    EXPECT_EQ(device.request_mapped_command_buffer(8192).value(), 0x1000000000002000U);
-    EXPECT_EQ(device.command_buffer_address(0x1000000000002000).value(), 0xFFF0000000003000U);
-    EXPECT_EQ(fake.argument("get_mapped_cb_device_va_by_handle", 1), 0x1000000000002000U);
-    EXPECT_TRUE(device.destroy_command_buffer(0x1000000000002000));
-    EXPECT_EQ(fake.argument("destroy_command_buffer", 1), 0x1000000000002000U);
-}
-
-TEST_F(CommandsTest, CommandBuffersFail) {
-    fake.reply("request_command_buffer", -EINVAL);
-    EXPECT_TRUE(fails_with(device.request_command_buffer(1), EINVAL, "hlthunk_request_command_buffer"));
-    fake.reply("request_mapped_command_buffer", -ENOMEM);
-    EXPECT_TRUE(fails_with(device.request_mapped_command_buffer(1), ENOMEM, "hlthunk_request_mapped_command_buffer"));
-    fake.reply("get_mapped_cb_device_va_by_handle", -EINVAL);
-    EXPECT_TRUE(fails_with(device.command_buffer_address(1), EINVAL, "hlthunk_get_mapped_cb_device_va_by_handle"));
-    fake.reply("destroy_command_buffer", -EINVAL);
-    EXPECT_TRUE(fails_with(device.destroy_command_buffer(1), EINVAL, "hlthunk_destroy_command_buffer"));
-}
-
 } // namespace
 } // namespace gaudi::thunk

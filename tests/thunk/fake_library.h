@@ -36,7 +36,6 @@ public:
     void set_wait_status(std::uint32_t status) const {
         control<decltype(&fake_set_wait_status)>("fake_set_wait_status")(status);
     }
-    void set_mappings(std::uint32_t count) const { control<decltype(&fake_set_mappings)>("fake_set_mappings")(count); }
     int calls(const char *function) const { return control<decltype(&fake_calls)>("fake_calls")(function); }
     std::uint64_t argument(const char *function, int index) const {
         return control<decltype(&fake_argument)>("fake_argument")(function, index);

@@ -60,7 +60,7 @@ TEST_F(InfoTest, OpenStats) {
     ASSERT_TRUE(stats);
     EXPECT_EQ(stats->open_counter, 5U);
     EXPECT_EQ(stats->is_compute_ctx_active, 1);
-    EXPECT_EQ(stats->compute_ctx_has_mapped_resources, 0) << "older libraries leave it alone";
+    EXPECT_EQ(stats->compute_ctx_has_mapped_resources, 1);
     fake.reply("get_open_stats", -EBADF);
     EXPECT_TRUE(fails_with(device.open_stats(), EBADF, "hlthunk_get_open_stats"));
 }
@@ -74,27 +74,21 @@ TEST_F(InfoTest, ResetCount) {
     EXPECT_TRUE(fails_with(device.reset_count(), EBADF, "hlthunk_get_reset_count_info"));
 }
 
-void expect_times(const char *library, std::uint64_t tsc) {
-    const FakeLibrary fake(library);
-    const Result<hlthunk_time_sync_info> times = fake.device().time_sync();
-    ASSERT_TRUE(times);
-    EXPECT_EQ(times->device_time, 101U);
-    EXPECT_EQ(times->host_time, 102U);
-    EXPECT_EQ(times->tsc_time, tsc);
+TEST(OpenStatsTest, OldLibraryFillsLess) {
+    const FakeLibrary fake(FAKE_OPEN_STATS_18);
+    const Result<hlthunk_open_stats_info> stats = fake.device().open_stats();
+    ASSERT_TRUE(stats);
+    EXPECT_EQ(stats->open_counter, 5U);
+    EXPECT_EQ(stats->is_compute_ctx_active, 1);
+    EXPECT_EQ(stats->compute_ctx_has_mapped_resources, 0);
 }
 
-static_assert(sizeof(hlthunk_time_sync_info) >= 24);
-
-TEST(TimeSyncTest, OldLibraryFills16Bytes) { expect_times(FAKE_TIME_SYNC_16, 0); }
-
-TEST(TimeSyncTest, NewLibraryFills24Bytes) { expect_times(FAKE_FULL, 103); }
-
-TEST(TimeSyncTest, NextLibraryMayFillMore) { expect_times(FAKE_TIME_SYNC_64, 103); }
-
-TEST(TimeSyncTest, Fails) {
-    const FakeLibrary fake(FAKE_FULL);
-    fake.reply("get_time_sync_info", -EBUSY);
-    EXPECT_TRUE(fails_with(fake.device().time_sync(), EBUSY, "hlthunk_get_time_sync_info"));
+TEST(OpenStatsTest, NextLibraryMayFillMore) {
+    const FakeLibrary fake(FAKE_OPEN_STATS_64);
+    const Result<hlthunk_open_stats_info> stats = fake.device().open_stats();
+    ASSERT_TRUE(stats);
+    EXPECT_EQ(stats->open_counter, 5U);
+    EXPECT_EQ(stats->compute_ctx_has_mapped_resources, 1);
 }
 
 } // namespace

@@ -14,12 +14,12 @@ using MemoryTest = WithFake;
 constexpr std::uint64_t page = 768ULL << 20;
 
 TEST_F(MemoryTest, AllocPassesItsArguments) {
-    EXPECT_EQ(device.alloc(page, 4096, true).value(), 1U);
+    EXPECT_EQ(device.alloc(page).value(), 1U);
     EXPECT_EQ(fake.argument("device_memory_alloc", 0), static_cast<unsigned>(FakeLibrary::descriptor));
     EXPECT_EQ(fake.argument("device_memory_alloc", 1), page);
-    EXPECT_EQ(fake.argument("device_memory_alloc", 2), 4096U);
-    EXPECT_EQ(fake.argument("device_memory_alloc", 3), 1U);
-    EXPECT_EQ(fake.argument("device_memory_alloc", 4), 0U);
+    EXPECT_EQ(fake.argument("device_memory_alloc", 2), 0U) << "the card's own page size";
+    EXPECT_EQ(fake.argument("device_memory_alloc", 3), 0U) << "not contiguous";
+    EXPECT_EQ(fake.argument("device_memory_alloc", 4), 0U) << "not shared";
 }
 
 TEST_F(MemoryTest, ZeroMeansLookAtErrno) {
@@ -29,8 +29,6 @@ TEST_F(MemoryTest, ZeroMeansLookAtErrno) {
     EXPECT_TRUE(fails_with(device.map(1), EINVAL, "hlthunk_device_memory_map"));
     fake.reply("host_memory_map", 0, EFAULT);
     EXPECT_TRUE(fails_with(device.host_map(&fake, 1), EFAULT, "hlthunk_host_memory_map"));
-    fake.reply("host_memory_map_flags", 0, ENOMEM);
-    EXPECT_TRUE(fails_with(device.host_map_flags(&fake, 1, 0, 1), ENOMEM, "hlthunk_host_memory_map_flags"));
 }
 
 TEST_F(MemoryTest, ZeroWithStaleErrnoIsNotBelieved) {
@@ -54,15 +52,10 @@ TEST_F(MemoryTest, MapsPassTheirArgumentsInOrder) {
     EXPECT_EQ(fake.argument("device_memory_map", 1), 7U);
     EXPECT_EQ(fake.argument("device_memory_map", 2), 0x5000U);
 
-    EXPECT_EQ(device.host_map(&fake, 123, 0x6000).value(), 0xFFF0000000001000U);
+    EXPECT_EQ(device.host_map(&fake, 123).value(), 0xFFF0000000001000U);
     EXPECT_EQ(fake.argument("host_memory_map", 1), reinterpret_cast<std::uintptr_t>(&fake));
-    EXPECT_EQ(fake.argument("host_memory_map", 2), 0x6000U) << "the hint stands before the size";
+    EXPECT_EQ(fake.argument("host_memory_map", 2), 0U) << "the hint stands before the size";
     EXPECT_EQ(fake.argument("host_memory_map", 3), 123U);
-
-    EXPECT_EQ(device.host_map_flags(&fake, 123, 0x6000, HL_MEM_FORCE_HINT).value(), 0xFFF0000000002000U);
-    EXPECT_EQ(fake.argument("host_memory_map_flags", 2), 0x6000U);
-    EXPECT_EQ(fake.argument("host_memory_map_flags", 3), 123U);
-    EXPECT_EQ(fake.argument("host_memory_map_flags", 4), static_cast<unsigned>(HL_MEM_FORCE_HINT));
 }
 
 TEST_F(MemoryTest, UnmapFails) {
@@ -87,7 +80,7 @@ TEST_F(MemoryTest, ExportTakesTheOnlyFlagsThereAre) {
 
 TEST_F(MemoryTest, ExportFails) {
     fake.reply("device_mapped_memory_export_dmabuf_fd", -EINVAL);
-    EXPECT_TRUE(fails_with(device.export_dmabuf(1, 2, 3), EINVAL, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
+    EXPECT_TRUE(fails_with(device.export_dmabuf(1, 2), EINVAL, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
 }
 
 } // namespace

@@ -34,27 +34,6 @@ TEST_F(OpenTest, MinusOneByBusIdIsEperm) {
               "hlthunk_open(0000:19:00.0) failed with EPERM: the card is disabled or needs a reset");
 }
 
-TEST_F(OpenTest, Any) {
-    ASSERT_TRUE(Device::open_any(*fake, HLTHUNK_DEVICE_GAUDI2));
-    EXPECT_EQ(fake.argument("open", 0), HLTHUNK_DEVICE_GAUDI2);
-    EXPECT_EQ(fake.argument("open", 1), 0U) << "no bus id was given";
-}
-
-TEST_F(OpenTest, AnyFailsWithMinusOneAndErrno) {
-    fake.reply("open", -1, ENOENT);
-    const Result<Device> opened = Device::open_any(*fake);
-    EXPECT_TRUE(fails_with(opened, ENOENT, "hlthunk_open"));
-    EXPECT_EQ(opened.error().text, "hlthunk_open(any card) failed with ENOENT: there is no such card");
-    fake.reply("open", -1, EBUSY);
-    EXPECT_TRUE(fails_with(Device::open_any(*fake), EBUSY, "hlthunk_open"));
-}
-
-TEST_F(OpenTest, StaleErrnoIsNotBelieved) {
-    fake.reply("open", -1, FAKE_KEEP_ERRNO);
-    errno = EBUSY;
-    EXPECT_TRUE(fails_with(Device::open_any(*fake), EPROTO, "hlthunk_open"));
-}
-
 TEST_F(OpenTest, Control) {
     const Result<Device> opened = Device::open_control(*fake, 5);
     ASSERT_TRUE(opened);

@@ -20,13 +20,6 @@ protected:
     SearchTest() { ::unsetenv("GAUDI_THUNK"); }
 };
 
-TEST_F(SearchTest, OrderIsPathThenVendorDirectory) {
-    const auto order = Library::search_order();
-    ASSERT_EQ(order.size(), 2U);
-    EXPECT_STREQ(order[0], "libhl-thunk.so");
-    EXPECT_STREQ(order[1], "/usr/lib/habanalabs/libhl-thunk.so");
-}
-
 TEST_F(SearchTest, FindsTheOneOnTheLoadersPath) {
     const Result<const Library *> library = Library::find();
     ASSERT_TRUE(library) << library.error().text;

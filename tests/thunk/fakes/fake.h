@@ -19,9 +19,8 @@ void fake_reset(void);
 /* The next `times` calls of `function` return `rc`, with errno set to `err` unless that is FAKE_KEEP_ERRNO. */
 void fake_reply(const char *function, int64_t rc, int err, int times);
 
-/* The status that wait_for_cs reports, and the number of mappings that a page fault has. */
+/* The status that wait_for_cs reports. */
 void fake_set_wait_status(uint32_t status);
-void fake_set_mappings(uint32_t count);
 
 int fake_calls(const char *function);
 uint64_t fake_argument(const char *function, int index); /* of the last call */

@@ -22,7 +22,6 @@ struct entry {
 static struct entry entries[MAX_FUNCTIONS];
 
 uint32_t fake_wait_status;
-uint32_t fake_mappings;
 
 static struct entry *entry_of(const char *function) {
     for (struct entry *e = entries; e < entries + MAX_FUNCTIONS; e++) {
@@ -53,7 +52,6 @@ bool fake_enter(const char *function, int64_t *rc, int count, const uint64_t *ar
 void fake_reset(void) {
     memset(entries, 0, sizeof(entries));
     fake_wait_status = 0;
-    fake_mappings = 0;
 }
 
 void fake_reply(const char *function, int64_t rc, int err, int times) {
@@ -65,8 +63,6 @@ void fake_reply(const char *function, int64_t rc, int err, int times) {
 }
 
 void fake_set_wait_status(uint32_t status) { fake_wait_status = status; }
-
-void fake_set_mappings(uint32_t count) { fake_mappings = count; }
 
 int fake_calls(const char *function) { return entry_of(function)->calls; }
 

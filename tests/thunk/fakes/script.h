@@ -22,6 +22,5 @@ bool fake_enter(const char *function, int64_t *rc, int count, const uint64_t *ar
     } while (0)
 
 extern uint32_t fake_wait_status;
-extern uint32_t fake_mappings;
 
 #endif
