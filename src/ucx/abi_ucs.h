@@ -92,11 +92,6 @@ inline void list_add_tail(ucs_list_link &head, ucs_list_link &element) {
     head.prev = &element;
 }
 
-inline void list_remove(ucs_list_link &element) {
-    element.prev->next = element.next;
-    element.next->prev = element.prev;
-}
-
 struct ucs_class {
     const char *name;
     std::size_t size;
@@ -133,11 +128,6 @@ struct ucs_cpu_set {
 struct ucs_linear_func {
     double c;
     double m;
-};
-
-struct ucs_sys_dev_distance {
-    double latency;
-    double bandwidth;
 };
 
 // ---- log ------------------------------------------------------------------------------------------------------------
@@ -200,17 +190,6 @@ struct ucs_config_global_list_entry {
     std::uint8_t flags;
 };
 
-struct ucs_config_array {
-    std::size_t elem_size;
-    ucs_config_parser parser;
-};
-
-struct ucs_config_names_array {
-    char **names;
-    unsigned count;
-    unsigned truncated;
-};
-
 struct ucs_config_key_field {
     const char *name;
     const char *doc;
@@ -223,8 +202,6 @@ struct ucs_config_key_value_param {
 };
 
 enum ucs_ternary_auto_value_t : unsigned { UCS_NO = 0, UCS_YES = 1, UCS_TRY = 2, UCS_AUTO = 3 };
-
-enum ucs_on_off_auto_value_t : unsigned { UCS_CONFIG_OFF = 0, UCS_CONFIG_ON = 1, UCS_CONFIG_AUTO = 2 };
 
 constexpr std::size_t UCS_MEMUNITS_INF = static_cast<std::size_t>(-1);
 constexpr std::size_t UCS_MEMUNITS_AUTO = static_cast<std::size_t>(-2);

@@ -21,32 +21,17 @@ void ucs_class_call_cleanup_chain(ucs_class *cls, void *object, int limit);
 ucs_status_t ucs_memtype_cache_lookup(const void *address, std::size_t size, ucs_memory_info *info);
 void ucs_memtype_cache_update(const void *address, std::size_t size, ucs_memory_type_t type, ucs_sys_device_t sys_dev,
                               std::uint8_t mem_flags);
-void ucs_memtype_cache_remove(const void *address, std::size_t size);
 void ucs_memtype_cache_global_create(); // 1.23
 
 ucs_status_t ucs_topo_find_device_by_bdf_name(const char *name, ucs_sys_device_t *sys_dev);
 ucs_status_t ucs_topo_sys_device_set_name(ucs_sys_device_t sys_dev, const char *name, unsigned priority);
-const char *ucs_topo_sys_device_get_name(ucs_sys_device_t sys_dev);
-const char *ucs_topo_sys_device_bdf_name(ucs_sys_device_t sys_dev, char *buffer, std::size_t size);
-ucs_status_t ucs_topo_get_distance(ucs_sys_device_t one, ucs_sys_device_t other, ucs_sys_dev_distance *distance);
 
 int ucs_config_sscanf_string(const char *text, void *value, const void *arg);
 int ucs_config_sprintf_string(char *text, std::size_t size, const void *value, const void *arg);
-int ucs_config_sscanf_int(const char *text, void *value, const void *arg);
-int ucs_config_sprintf_int(char *text, std::size_t size, const void *value, const void *arg);
 int ucs_config_sscanf_uint(const char *text, void *value, const void *arg);
 int ucs_config_sprintf_uint(char *text, std::size_t size, const void *value, const void *arg);
-int ucs_config_sscanf_ulong(const char *text, void *value, const void *arg);
-int ucs_config_sprintf_ulong(char *text, std::size_t size, const void *value, const void *arg);
-int ucs_config_sscanf_double(const char *text, void *value, const void *arg);
-int ucs_config_sprintf_double(char *text, std::size_t size, const void *value, const void *arg);
-int ucs_config_sscanf_bool(const char *text, void *value, const void *arg);
-int ucs_config_sprintf_bool(char *text, std::size_t size, const void *value, const void *arg);
 int ucs_config_sscanf_ternary(const char *text, void *value, const void *arg);
-int ucs_config_sscanf_ternary_auto(const char *text, void *value, const void *arg);
 int ucs_config_sprintf_ternary_auto(char *text, std::size_t size, const void *value, const void *arg);
-int ucs_config_sscanf_on_off_auto(const char *text, void *value, const void *arg);
-int ucs_config_sprintf_on_off_auto(char *text, std::size_t size, const void *value, const void *arg);
 int ucs_config_sscanf_enum(const char *text, void *value, const void *arg);
 int ucs_config_sprintf_enum(char *text, std::size_t size, const void *value, const void *arg);
 int ucs_config_sscanf_memunits(const char *text, void *value, const void *arg);
@@ -95,7 +80,6 @@ void uct_iface_fill_info_str_buf(const uct_iface_is_reachable_params *params, co
 int uct_base_ep_is_connected(uct_ep_h ep, const uct_ep_is_connected_params *params);
 void uct_base_iface_progress_enable(uct_iface_h iface, unsigned flags);
 void uct_base_iface_progress_disable(uct_iface_h iface, unsigned flags);
-ucs_status_t uct_iface_handle_ep_err(uct_iface_h iface, uct_ep_h ep, ucs_status_t status);
 
 // Its dispatchers: the ABI proof calls them, see proof.h. Most have other users too.
 void uct_md_close(uct_md_h md);
@@ -131,8 +115,6 @@ void ucm_event_enter();
 void ucm_event_leave();
 void ucm_event_dispatch(ucm_event_type_t type, ucm_event *event);
 ucs_status_t ucm_set_event_handler(int events, int priority, ucm_event_callback_t callback, void *arg);
-void ucm_unset_event_handler(int events, ucm_event_callback_t callback, void *arg);
-ucs_status_t ucm_test_events(int events);
 ucs_status_t ucm_reloc_modify(ucm_reloc_patch *patch);
 
 // ---- libucp, where the process has it
@@ -151,29 +133,14 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_class_call_cleanup_chain)                                                                                    \
     X(ucs_memtype_cache_lookup)                                                                                        \
     X(ucs_memtype_cache_update)                                                                                        \
-    X(ucs_memtype_cache_remove)                                                                                        \
     X(ucs_topo_find_device_by_bdf_name)                                                                                \
     X(ucs_topo_sys_device_set_name)                                                                                    \
-    X(ucs_topo_sys_device_get_name)                                                                                    \
-    X(ucs_topo_sys_device_bdf_name)                                                                                    \
-    X(ucs_topo_get_distance)                                                                                           \
     X(ucs_config_sscanf_string)                                                                                        \
     X(ucs_config_sprintf_string)                                                                                       \
-    X(ucs_config_sscanf_int)                                                                                           \
-    X(ucs_config_sprintf_int)                                                                                          \
     X(ucs_config_sscanf_uint)                                                                                          \
     X(ucs_config_sprintf_uint)                                                                                         \
-    X(ucs_config_sscanf_ulong)                                                                                         \
-    X(ucs_config_sprintf_ulong)                                                                                        \
-    X(ucs_config_sscanf_double)                                                                                        \
-    X(ucs_config_sprintf_double)                                                                                       \
-    X(ucs_config_sscanf_bool)                                                                                          \
-    X(ucs_config_sprintf_bool)                                                                                         \
     X(ucs_config_sscanf_ternary)                                                                                       \
-    X(ucs_config_sscanf_ternary_auto)                                                                                  \
     X(ucs_config_sprintf_ternary_auto)                                                                                 \
-    X(ucs_config_sscanf_on_off_auto)                                                                                   \
-    X(ucs_config_sprintf_on_off_auto)                                                                                  \
     X(ucs_config_sscanf_enum)                                                                                          \
     X(ucs_config_sprintf_enum)                                                                                         \
     X(ucs_config_sscanf_memunits)                                                                                      \
@@ -210,9 +177,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucm_event_enter)                                                                                                 \
     X(ucm_event_leave)                                                                                                 \
     X(ucm_event_dispatch)                                                                                              \
-    X(ucm_set_event_handler)                                                                                           \
-    X(ucm_unset_event_handler)                                                                                         \
-    X(ucm_test_events)
+    X(ucm_set_event_handler)
 
 #define GAUDI_UCX_UCM_OPTIONAL(X) X(ucm_reloc_modify)
 
@@ -236,7 +201,6 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(uct_base_ep_is_connected)                                                                                        \
     X(uct_base_iface_progress_enable)                                                                                  \
     X(uct_base_iface_progress_disable)                                                                                 \
-    X(uct_iface_handle_ep_err)                                                                                         \
     X(uct_md_close)                                                                                                    \
     X(uct_md_query_v2)                                                                                                 \
     X(uct_md_mem_alloc)                                                                                                \

@@ -54,16 +54,13 @@ const char *resolve_uct(void *object, Functions &functions) noexcept {
 #undef GAUDI_UCX_TRY
 
 // The loaded object of that library which works on the same libucs, by the look-up that the loader itself made.
-void *sibling(std::string_view library, const Functions &functions, std::string *path) {
+void *sibling(std::string_view library, const Functions &functions) {
     for (const std::string &name : loaded_objects(library)) {
         void *object = reference(name);
         if (object == nullptr)
             continue;
-        if (::dlsym(object, "ucs_malloc") == reinterpret_cast<void *>(functions.ucs_malloc)) {
-            if (path != nullptr)
-                *path = name;
+        if (::dlsym(object, "ucs_malloc") == reinterpret_cast<void *>(functions.ucs_malloc))
             return object;
-        }
         ::dlclose(object);
     }
     return nullptr;
@@ -110,10 +107,9 @@ Result<Host *> Host::of(const void *caller) {
 
 Result<void> Host::find_uct() {
     const std::lock_guard lock(finding);
-    if (!m_uct_path.empty())
+    if (m_has_uct)
         return {};
-    std::string path;
-    void *uct = sibling("libuct", m_functions, &path);
+    void *uct = sibling("libuct", m_functions);
     if (uct == nullptr)
         return tl::unexpected(
             Error{ENOENT, "dlopen", fmt::format("{} cannot be used: no libuct that works on it is loaded", name())});
@@ -127,12 +123,12 @@ Result<void> Host::find_uct() {
     GAUDI_UCX_UCT_REQUIRED(GAUDI_UCX_SET)
     GAUDI_UCX_UCT_OPTIONAL(GAUDI_UCX_SET)
 #undef GAUDI_UCX_SET
-    m_uct_path = std::move(path);
+    m_has_uct = true;
     return {};
 }
 
 std::optional<Version> Host::version() const {
-    void *ucp = sibling("libucp", m_functions, nullptr);
+    void *ucp = sibling("libucp", m_functions);
     if (ucp == nullptr)
         return std::nullopt;
     decltype(&declared::ucp_get_version) get = nullptr;

@@ -40,10 +40,6 @@ public:
 
     const Functions &call() const noexcept { return m_functions; }
 
-    // The files that were found, as the loader knows them.
-    const std::string &ucs_path() const noexcept { return m_ucs_path; }
-    const std::string &uct_path() const noexcept { return m_uct_path; }
-
     // Only libucp knows the version, and not every program has it loaded.
     std::optional<Version> version() const;
 
@@ -59,18 +55,12 @@ public:
                                            const char *format, ...) const noexcept;
 
     // Parsers for rows of a configuration table, which is made at load because they are this UCX's functions.
-    ucs_config_parser string_parser() const noexcept;       // char *, which UCX frees
-    ucs_config_parser int_parser() const noexcept;          // int
-    ucs_config_parser uint_parser() const noexcept;         // unsigned
-    ucs_config_parser ulong_parser() const noexcept;        // unsigned long
-    ucs_config_parser double_parser() const noexcept;       // double
-    ucs_config_parser bool_parser() const noexcept;         // int
-    ucs_config_parser ternary_parser() const noexcept;      // ucs_ternary_auto_value_t: yes, no, try
-    ucs_config_parser ternary_auto_parser() const noexcept; // the same and auto
-    ucs_config_parser on_off_auto_parser() const noexcept;  // ucs_on_off_auto_value_t
-    ucs_config_parser memunits_parser() const noexcept;     // std::size_t; inf and auto are UCS_MEMUNITS_*
-    ucs_config_parser time_parser() const noexcept;         // double, seconds
-    ucs_config_parser bandwidth_parser() const noexcept;    // double, bytes per second; auto is UCS_CONFIG_DBL_AUTO
+    ucs_config_parser string_parser() const noexcept;    // char *, which UCX frees
+    ucs_config_parser uint_parser() const noexcept;      // unsigned
+    ucs_config_parser ternary_parser() const noexcept;   // ucs_ternary_auto_value_t: yes, no, try
+    ucs_config_parser memunits_parser() const noexcept;  // std::size_t; inf and auto are UCS_MEMUNITS_*
+    ucs_config_parser time_parser() const noexcept;      // double, seconds
+    ucs_config_parser bandwidth_parser() const noexcept; // double, bytes per second; auto is UCS_CONFIG_DBL_AUTO
     // unsigned; `names` ends with nullptr and lives as long as the table
     ucs_config_parser enum_parser(const char *const *names) const noexcept;
     // one value per key, at the offsets of the keys; `param` lives as long as the table
@@ -92,7 +82,7 @@ private:
     void *m_ucs;  // handle of libucs, kept: it also says which UCX this is
     Functions m_functions;
     std::string m_ucs_path;
-    std::string m_uct_path;
+    bool m_has_uct = false;
     std::atomic<bool> m_uct_claimed{false}, m_ucm_claimed{false};
 };
 

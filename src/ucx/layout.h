@@ -23,9 +23,6 @@
     F(ucs_class, superclass, 16)                                                                                       \
     F(ucs_class, init, 24)                                                                                             \
     F(ucs_class, cleanup, 32)                                                                                          \
-    S(ucs, ucs_sys_dev_distance, struct ucs_sys_dev_distance, 16)                                                      \
-    F(ucs_sys_dev_distance, latency, 0)                                                                                \
-    F(ucs_sys_dev_distance, bandwidth, 8)                                                                              \
     S(ucs, ucs_log_component_config, struct ucs_log_component_config, 32)                                              \
     F(ucs_log_component_config, log_level, 0)                                                                          \
     F(ucs_log_component_config, name, 4)                                                                               \
@@ -53,12 +50,6 @@
     F(ucs_config_global_list_entry, size, 24)                                                                          \
     F(ucs_config_global_list_entry, list, 32)                                                                          \
     F(ucs_config_global_list_entry, flags, 48)                                                                         \
-    S(ucs, ucs_config_array, struct ucs_config_array, 64)                                                              \
-    F(ucs_config_array, elem_size, 0)                                                                                  \
-    F(ucs_config_array, parser, 8)                                                                                     \
-    S(ucs, ucs_config_names_array, ucs_config_names_array_t, 16)                                                       \
-    F(ucs_config_names_array, names, 0)                                                                                \
-    F(ucs_config_names_array, count, 8)                                                                                \
     S(ucs, ucs_config_key_field, ucs_config_key_field_t, 24)                                                           \
     F(ucs_config_key_field, name, 0)                                                                                   \
     F(ucs_config_key_field, doc, 8)                                                                                    \

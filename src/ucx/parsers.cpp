@@ -17,28 +17,16 @@ ucs_config_parser Host::string_parser() const noexcept {
     return parser;
 }
 
-ucs_config_parser Host::int_parser() const noexcept { return GAUDI_UCX_PARSER(int, int, "integer"); }
-
 ucs_config_parser Host::uint_parser() const noexcept { return GAUDI_UCX_PARSER(uint, uint, "unsigned integer"); }
 
-ucs_config_parser Host::ulong_parser() const noexcept { return GAUDI_UCX_PARSER(ulong, ulong, "unsigned long"); }
-
-ucs_config_parser Host::double_parser() const noexcept { return GAUDI_UCX_PARSER(double, double, "number"); }
-
-ucs_config_parser Host::bool_parser() const noexcept { return GAUDI_UCX_PARSER(bool, int, "<y|n>"); }
-
 ucs_config_parser Host::ternary_parser() const noexcept {
-    ucs_config_parser parser = GAUDI_UCX_PARSER(ternary_auto, int, "<yes|no|try>");
-    parser.read = m_functions.ucs_config_sscanf_ternary;
-    return parser;
-}
-
-ucs_config_parser Host::ternary_auto_parser() const noexcept {
-    return GAUDI_UCX_PARSER(ternary_auto, int, "<yes|no|try|auto>");
-}
-
-ucs_config_parser Host::on_off_auto_parser() const noexcept {
-    return GAUDI_UCX_PARSER(on_off_auto, int, "<on|off|auto>");
+    return {m_functions.ucs_config_sscanf_ternary,
+            m_functions.ucs_config_sprintf_ternary_auto, // UCX writes both kinds of ternary by this one
+            m_functions.ucs_config_clone_int,
+            m_functions.ucs_config_release_nop,
+            m_functions.ucs_config_help_generic,
+            m_functions.ucs_config_doc_nop,
+            "<yes|no|try>"};
 }
 
 ucs_config_parser Host::memunits_parser() const noexcept {

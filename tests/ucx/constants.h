@@ -64,9 +64,6 @@
     X(UCS_YES)                                                                                                         \
     X(UCS_TRY)                                                                                                         \
     X(UCS_AUTO)                                                                                                        \
-    X(UCS_CONFIG_OFF)                                                                                                  \
-    X(UCS_CONFIG_ON)                                                                                                   \
-    X(UCS_CONFIG_AUTO)                                                                                                 \
     X(UCS_MEMUNITS_INF)                                                                                                \
     X(UCS_MEMUNITS_AUTO)                                                                                               \
     X(UCS_CONFIG_DBL_AUTO)                                                                                             \
