@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "child.h"
 
-#include "thunk/handles.h"
+#include "thunk/fd.h"
 
 #include <fmt/format.h>
 

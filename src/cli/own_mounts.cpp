@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "own_mounts.h"
 
-#include "thunk/handles.h"
+#include "thunk/fd.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sentence.h"
-#include "thunk/handles.h"
+#include "thunk/fd.h"
 
 #include <filesystem>
 #include <utility>

@@ -2,7 +2,7 @@
 // Asking a UCX what it is.
 #pragma once
 
-#include "thunk/handles.h"
+#include "thunk/fd.h"
 
 #include <sys/types.h>
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The C ABI of libhl-thunk, declared by hand: the library has no stable package
- * to build against, and its layouts are all that binds us. Every struct is
- * pinned by the assertions at the end. Plain C, so that C programs can use it.
+ * to build against, and only its layouts matter. The assertions at the end pin
+ * every struct. Plain C, so that C programs can use it.
  *
- * hlthunk_hash_* stand in the vendor's header but exist in no library; they are
- * left out on purpose.
+ * hlthunk_hash_* are left out: the vendor's header declares them, and no library
+ * has them.
  */
-#ifndef UCX_GAUDI_THUNK_ABI_H
-#define UCX_GAUDI_THUNK_ABI_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -122,8 +121,8 @@ enum {
 
 /* ---- information --------------------------------------------------------- */
 
-/* Fields named "reserved" in the oldest header carry the name that newer
- * headers give them; size and offsets never changed. */
+/* Fields that the oldest header calls "reserved" have the names of newer headers;
+ * size and offsets never changed. */
 struct hlthunk_hw_ip_info {
     uint64_t sram_base_address;
     uint64_t dram_base_address;
@@ -701,5 +700,3 @@ UG_SIZE(hlthunk_debugfs, 44);
 
 #undef UG_SIZE
 #undef UG_AT
-
-#endif

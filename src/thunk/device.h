@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "abi.h"
+#include "error.h"
+#include "fd.h"
+#include "library.h"
+
 #include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
 
-#include "abi.h"
-#include "error.h"
-#include "handles.h"
-#include "library.h"
-
 namespace gaudi::thunk {
 
-// A fixed underlying type, because newer drivers may know states that we do not.
+/// The state of a card. The underlying type is fixed, because newer drivers may report states that are not listed here.
 enum class Status : int {
     operational = HL_DEVICE_STATUS_OPERATIONAL,
     in_reset = HL_DEVICE_STATUS_IN_RESET,
@@ -23,10 +23,11 @@ enum class Status : int {
     in_reset_after_release = HL_DEVICE_STATUS_IN_RESET_AFTER_DEVICE_RELEASE,
 };
 
+/// What a wait for a submission found.
 enum class Wait { done, busy };
 
-// The calls on one descriptor of a card, typed, with one kind of error. A view: it owns nothing, may be copied, and
-// works as well on a descriptor that someone else opened. Owners are in owners.h.
+/// The calls on one descriptor of a card, typed, with one kind of error. A view: it owns nothing, may be copied, and
+/// works as well on a descriptor that a framework opened. The owners are in owners.h.
 class Device {
 public:
     Device() = default;
@@ -36,9 +37,10 @@ public:
     const Library &library() const noexcept { return *m_library; }
     int fd() const noexcept { return m_fd; }
 
-    // Opening a card is exclusive and closing it resets it; control descriptors are free but only inform.
-    // DeviceFd holds what these return.
+    /// Opens the card for compute. Opening is exclusive, and closing resets the card. DeviceFd closes by itself.
     static Result<Device> open(const Library &library, const std::string &bus_id);
+
+    /// Opens the control node of a card, which does not occupy the card and allows queries only.
     static Result<Device> open_control(const Library &library, int index);
     Result<void> close() const;
 
@@ -49,27 +51,32 @@ public:
     Result<hlthunk_open_stats_info> open_stats() const;
     Result<hlthunk_reset_count_info> reset_count() const;
 
-    // In the card's own page size. A hint is taken where it fits and ignored where it does not.
+    /// Allocates card memory in pages of the card's default size; returns the driver's handle.
     Result<std::uint64_t> alloc(std::uint64_t size) const;
     Result<void> free(std::uint64_t handle) const;
+
+    /// Maps an allocation; returns its device address. The driver follows the hint where it can, else it ignores it.
     Result<std::uint64_t> map(std::uint64_t handle, std::uint64_t hint = 0) const;
+
+    /// Pins host memory and maps it into the card; returns its device address.
     Result<std::uint64_t> host_map(void *address, std::uint64_t size) const;
     Result<void> unmap(std::uint64_t address) const;
 
-    // `address` must be exactly what map() returned. The export starts there: the mainline driver ignores offsets.
+    /// Exports a mapping from its start: the mainline driver ignores offsets. `address` is exactly what map() returned.
     Result<Fd> export_dmabuf(std::uint64_t address, std::uint64_t size) const;
 
-    // Where the card sees the first `size` bytes of somebody's dma-buf; undone by unmap(). No library has a call for it:
-    // the production driver is asked directly, and others refuse.
+    /// Maps the first `size` bytes of a dma-buf into the card; returns their device address, which unmap() takes. No
+    /// library has a function for it: this is a request to the production driver itself, which other drivers refuse.
     Result<std::uint64_t> import_dmabuf(int dmabuf, std::uint64_t size) const;
 
-    // Returns the sequence number. Spins inside the library while the driver has no room: count what is in flight.
+    /// Returns the sequence number. The library spins while the driver has no room: the caller must limit what is in
+    /// flight.
     Result<std::uint64_t> submit(std::span<const hl_cs_chunk> chunks, std::uint32_t flags = 0) const;
 
-    // Busy after a timeout is no error. ETIMEDOUT: the driver gave the submission up; EIO: a reset aborted it.
+    /// A timeout is Wait::busy, not an error. ETIMEDOUT: the driver gave the submission up. EIO: a reset aborted it.
     Result<Wait> wait(std::uint64_t sequence, std::chrono::microseconds timeout) const;
 
-    // Makes what the NIC wrote into the card's memory visible to the card's engines.
+    /// Makes what a NIC has written into the card's memory visible to the card's engines.
     Result<void> flush_pci_writes() const;
 
 private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fcntl.h>
-#include <sys/ioctl.h>
-
 #include "calls.h"
 #include "device.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
 
 namespace gaudi::thunk {
 
@@ -49,22 +49,22 @@ Result<void> Device::unmap(std::uint64_t address) const {
 }
 
 Result<Fd> Device::export_dmabuf(std::uint64_t address, std::uint64_t size) const {
-    constexpr const char *name = "hlthunk_device_mapped_memory_export_dmabuf_fd";
+    constexpr const char *kName = "hlthunk_device_mapped_memory_export_dmabuf_fd";
     if (!m_library->has_dmabuf())
-        return tl::unexpected(m_library->lacks(name));
-    // The library refuses any other flags before it asks the driver.
+        return tl::unexpected(m_library->lacks(kName));
+    // The library refuses all other flags before it calls the driver.
     constexpr std::uint32_t kFlags = O_RDWR | O_CLOEXEC;
     constexpr std::uint64_t kOffset = 0;
     const int fd =
         invoke(m_library->call().device_mapped_memory_export_dmabuf_fd, m_fd, address, size, kOffset, kFlags);
     if (fd < 0)
-        return tl::unexpected(from_negative(fd, name, fmt::format("{:#x}, {} bytes", address, size)));
+        return tl::unexpected(from_negative(fd, kName, fmt::format("{:#x}, {} bytes", address, size)));
     return Fd(fd);
 }
 
 namespace {
 
-// The memory call of the kernel driver, as far as an import needs it.
+/// The argument of the driver's memory request, as far as an import needs it.
 struct ImportArgs {
     std::uint64_t dmabuf_or_address; // in: the descriptor; out: the device address
     std::uint64_t size;
@@ -89,7 +89,7 @@ Result<std::uint64_t> Device::import_dmabuf(int dmabuf, std::uint64_t size) cons
     args.operation = kImportDmabuf;
     if (ioctl(m_fd, kMemoryCall, &args) != 0)
         return tl::unexpected(make_error(errno, "import", fmt::format("descriptor {}, {} bytes", dmabuf, size),
-                                         "the driver did not import the dma-buf"));
+                                         "this driver imports no such dma-buf"));
     return args.dmabuf_or_address;
 }
 

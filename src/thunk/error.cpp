@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "error.h"
 
+#include "reasons.h"
+
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <climits>
 #include <cstring>
 
-#include <fmt/format.h>
-
-#include "reasons.h"
-
 namespace gaudi::thunk {
 namespace {
 
-// EPROTO tells "the library broke its own rules" apart from everything that a driver answers.
-constexpr int no_errno_left = EPROTO;
+// No driver answers EPROTO, so it stands for a library that breaks its own rules.
+constexpr int kNoErrnoLeft = EPROTO;
 
 struct Name {
     int code;
     const char *text;
 };
 
-// By hand: strerrorname_np would tie the binary to glibc 2.32.
-constexpr Name names[] = {
+// A table by hand: strerrorname_np would tie the binary to glibc 2.32.
+constexpr Name kNames[] = {
     {EPERM, "EPERM"},           {ENOENT, "ENOENT"},       {EINTR, "EINTR"},         {EIO, "EIO"},
     {ENXIO, "ENXIO"},           {EBADF, "EBADF"},         {EAGAIN, "EAGAIN"},       {ENOMEM, "ENOMEM"},
     {EACCES, "EACCES"},         {EFAULT, "EFAULT"},       {EBUSY, "EBUSY"},         {EEXIST, "EEXIST"},
@@ -39,13 +39,13 @@ std::string system_reason(int code) {
 Error from_errno(int err, const char *call, std::string_view args, const char *returned) {
     if (err > 0)
         return make_error(err, call, args);
-    return make_error(no_errno_left, call, args, fmt::format("it returned {} and left no errno", returned));
+    return make_error(kNoErrnoLeft, call, args, fmt::format("it returned {} without an errno", returned));
 }
 
 } // namespace
 
 std::string errno_name(int code) {
-    for (const Name &name : names) {
+    for (const Name &name : kNames) {
         if (name.code == code)
             return name.text;
     }
@@ -69,7 +69,7 @@ bool is_transient(int code) {
 Error from_negative(int rc, const char *call, std::string_view args) {
     if (rc < 0 && rc > INT_MIN)
         return make_error(-rc, call, args);
-    return make_error(no_errno_left, call, args, fmt::format("it returned {}, which is no error number", rc));
+    return make_error(kNoErrnoLeft, call, args, fmt::format("it returned {}, which is not a negative errno", rc));
 }
 
 Error from_minus_one(int err, const char *call, std::string_view args) { return from_errno(err, call, args, "-1"); }

@@ -4,7 +4,8 @@
 #include "abi.h"
 
 // The functions of libhl-thunk that the product calls, without their prefix.
-// A library that lacks one of these cannot be used.
+
+/// Every library has these; one that lacks a function of them is refused.
 #define GAUDI_THUNK_REQUIRED(X)                                                                                        \
     X(open)                                                                                                            \
     X(open_control)                                                                                                    \
@@ -23,7 +24,7 @@
     X(command_submission)                                                                                              \
     X(wait_for_cs)
 
-// Older libraries lack some of these: each is a capability, see Library::has_*().
+/// Older libraries lack some of these: each is a capability, see Library::has_*().
 #define GAUDI_THUNK_OPTIONAL(X)                                                                                        \
     X(device_mapped_memory_export_dmabuf_fd)                                                                           \
     X(open_by_module_id)                                                                                               \
@@ -33,6 +34,7 @@
 
 namespace gaudi::thunk {
 
+/// The functions of one loaded library; an optional one that it lacks is nullptr.
 struct Functions {
 #define GAUDI_THUNK_MEMBER(name) decltype(&hlthunk_##name) name = nullptr;
     GAUDI_THUNK_REQUIRED(GAUDI_THUNK_MEMBER)

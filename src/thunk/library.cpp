@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "library.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <dlfcn.h>
-#include <mutex>
-#include <type_traits>
+#include "dl_handle.h"
 
 #include <fmt/format.h>
 
-#include "handles.h"
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <type_traits>
 
 namespace gaudi::thunk {
 namespace {
 
-constexpr const char *places[] = {"libhl-thunk.so", "/usr/lib/habanalabs/libhl-thunk.so"};
+constexpr const char *kPlaces[] = {"libhl-thunk.so", "/usr/lib/habanalabs/libhl-thunk.so"};
 
-std::mutex loading;
-const Library *loaded = nullptr;
-static_assert(std::is_trivially_destructible_v<std::mutex>, "it is used by calls that come after exit handlers");
+std::mutex s_loading;
+const Library *s_loaded = nullptr; // the list of all, guarded by s_loading
+static_assert(std::is_trivially_destructible_v<std::mutex>, "calls come even after exit handlers have run");
 
 template <class Function>
 bool resolve(const DlHandle &library, const char *name, Function &function) {
@@ -41,7 +42,7 @@ Result<Functions> resolve_all(const DlHandle &library) {
     return functions;
 }
 
-// Asked of a function, not of the handle: a wrapper library is not where the functions are.
+/// The file that holds the functions. The handle may be that of a wrapper library, which only depends on that file.
 std::string file_of(const Functions &functions) {
     Dl_info info{};
     if (::dladdr(reinterpret_cast<const void *>(functions.open), &info) == 0 || info.dli_fname == nullptr)
@@ -65,20 +66,20 @@ Result<const Library *> Library::load(const std::string &path) {
     if (!functions)
         return tl::unexpected(functions.error());
 
-    const std::lock_guard lock(loading);
-    for (const Library *known = loaded; known != nullptr; known = known->m_next) {
+    const std::lock_guard lock(s_loading);
+    for (const Library *known = s_loaded; known != nullptr; known = known->m_next) {
         if (known->m_handle == handle->get())
-            return known; // the first reference keeps the file loaded; the new one is dropped
+            return known; // its own reference keeps the file loaded, so the new one is dropped
     }
-    loaded = new Library(handle->get(), *functions, loaded);
+    s_loaded = new Library(handle->get(), *functions, s_loaded);
     handle->keep();
-    return loaded;
+    return s_loaded;
 }
 
 Result<const Library *> Library::find() {
     const char *named = ::secure_getenv("GAUDI_THUNK");
     if (named == nullptr || *named == '\0')
-        return find(places);
+        return find(kPlaces);
 
     Result<const Library *> library = load(named);
     if (!library)
@@ -111,7 +112,7 @@ Result<std::string> Library::version() const {
 }
 
 Error Library::lacks(const char *function) const {
-    return make_error(ENOSYS, function, {}, fmt::format("{} has no such function", m_path));
+    return make_error(ENOSYS, function, {}, fmt::format("{} has no such function; a newer libhl-thunk has it", m_path));
 }
 
 } // namespace gaudi::thunk

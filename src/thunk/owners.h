@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "device.h"
+#include "report.h"
+
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "device.h"
-#include "handles.h"
-#include "report.h"
-
 namespace gaudi::thunk {
 
-// Owns the descriptor of a card, or of its control node. Everything else below must be released before it.
+/// Owns the descriptor of a card, or of its control node. It is the last to be released: the other owners need it.
 class DeviceFd {
 public:
     static Result<DeviceFd> open(const Library &library, const std::string &bus_id);
@@ -27,17 +26,17 @@ public:
     const Device &get() const noexcept { return m_device; }
     const Device *operator->() const noexcept { return &m_device; }
 
-    // Gives the descriptor up without closing it.
+    /// Gives the descriptor up without closing it.
     Device detach() noexcept { return std::exchange(m_device, Device()); }
 
-    // As with Fd, the owner is empty afterwards either way.
+    /// As with Fd, the owner is empty afterwards either way.
     Result<void> close();
 
 private:
     Device m_device;
 };
 
-// Owns a thing of a card that has a number and a call that gives it back. `Kind` names that call.
+/// Owns a resource of a card that has a number and a call that releases it. `Kind` names that call.
 template <class Kind>
 class Owned {
 public:
@@ -62,13 +61,13 @@ public:
     Number get() const noexcept { return m_number; }
     const Device &device() const noexcept { return m_device; }
 
-    // Gives the number up without releasing it.
+    /// Gives the number up without releasing it.
     Number detach() noexcept {
         m_device = Device();
         return std::exchange(m_number, Number());
     }
 
-    // Releasing what is still in use fails, and then the owner still owns it: try again later.
+    /// Fails while the resource is in use; the owner then still owns it, and the caller may try again.
     Result<void> release() {
         if (!m_device)
             return {};
@@ -96,7 +95,8 @@ struct MappingKind {
 using Allocation = Owned<AllocationKind>;
 using Mapping = Owned<MappingKind>;
 
-// The calls of Device that make something, with an owner around what they made.
+// The calls of Device that return a number, with the owner of that number as their result.
+
 Result<Allocation> allocate(const Device &device, std::uint64_t size);
 Result<Mapping> map_device(const Allocation &allocation, std::uint64_t hint = 0);
 Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size);

@@ -5,7 +5,7 @@
 
 namespace gaudi::thunk {
 
-// What an errno means coming from this call, where that is more than strerror knows; else nullptr.
+/// What an errno means when this call returns it, where that is more than strerror says; else nullptr.
 const char *known_reason(std::string_view call, int code) noexcept;
 
 } // namespace gaudi::thunk

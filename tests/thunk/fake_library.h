@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_TESTS_THUNK_FAKE_LIBRARY_H
-#define UCX_GAUDI_TESTS_THUNK_FAKE_LIBRARY_H
-
-#include <cstdint>
-
-#include <dlfcn.h>
-#include <gtest/gtest.h>
+#pragma once
 
 #include "fakes/fake.h"
 #include "thunk/device.h"
 #include "thunk/library.h"
 
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+
+#include <cstdint>
+
 namespace gaudi::thunk {
 
-// A fake libhl-thunk, loaded the way the product loads the real one, and the strings to pull it by.
+/// A fake libhl-thunk, loaded as the product loads the real one, with the functions that control it.
 class FakeLibrary {
 public:
-    explicit FakeLibrary(const char *path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+    explicit FakeLibrary(const char *path) : m_handle(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
         const Result<const Library *> library = Library::load(path);
         EXPECT_TRUE(library) << (library ? "" : library.error().text);
-        library_ = library.value_or(nullptr);
+        m_library = library.value_or(nullptr);
         control<decltype(&fake_reset)>("fake_reset")();
     }
     FakeLibrary(const FakeLibrary &) = delete;
     FakeLibrary &operator=(const FakeLibrary &) = delete;
-    ~FakeLibrary() { ::dlclose(handle_); }
+    ~FakeLibrary() { ::dlclose(m_handle); }
 
-    const Library &operator*() const { return *library_; }
-    const Library *operator->() const { return library_; }
-    Device device() const { return Device(*library_, descriptor); }
+    const Library &operator*() const { return *m_library; }
+    const Library *operator->() const { return m_library; }
+    Device device() const { return Device(*m_library, descriptor); }
 
     void reply(const char *function, std::int64_t rc, int err = FAKE_KEEP_ERRNO, int times = 1) const {
         control<decltype(&fake_reply)>("fake_reply")(function, rc, err, times);
@@ -41,19 +41,19 @@ public:
         return control<decltype(&fake_argument)>("fake_argument")(function, index);
     }
 
-    static constexpr int descriptor = 42; // never used as a descriptor of this process
+    static constexpr int descriptor = 42; // only an argument: nothing in this process opens or closes it
 
 private:
     template <class Function>
     Function control(const char *name) const {
-        return reinterpret_cast<Function>(::dlsym(handle_, name));
+        return reinterpret_cast<Function>(::dlsym(m_handle, name));
     }
 
-    void *handle_;
-    const Library *library_ = nullptr;
+    void *m_handle;
+    const Library *m_library = nullptr;
 };
 
-// Most tests need one fake with all functions, as it is after loading.
+/// A test on one fake that has all functions.
 class WithFake : public testing::Test {
 protected:
     FakeLibrary fake{FAKE_FULL};
@@ -71,5 +71,3 @@ testing::AssertionResult fails_with(const Result<T> &result, int code, const cha
 }
 
 } // namespace gaudi::thunk
-
-#endif

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cerrno>
+#include "fake_library.h"
 
 #include <gtest/gtest.h>
 
-#include "fake_library.h"
+#include <cerrno>
 
 namespace gaudi::thunk {
 namespace {
 
-using InfoTest = WithFake;
+using DeviceInfo = WithFake;
 
-TEST_F(InfoTest, BusId) {
+TEST_F(DeviceInfo, bus_id_is_that_of_the_library) {
     EXPECT_EQ(device.bus_id().value(), "0000:19:00.0");
     EXPECT_GE(fake.argument("get_pci_bus_id_from_fd", 1), 13U);
 }
 
-TEST_F(InfoTest, BusIdFailsInEitherShape) {
+TEST_F(DeviceInfo, bus_id_fails_in_either_error_shape) {
     fake.reply("get_pci_bus_id_from_fd", -1, EBADF);
     EXPECT_TRUE(fails_with(device.bus_id(), EBADF, "hlthunk_get_pci_bus_id_from_fd"));
     fake.reply("get_pci_bus_id_from_fd", -EINVAL);
@@ -25,7 +25,7 @@ TEST_F(InfoTest, BusIdFailsInEitherShape) {
     EXPECT_TRUE(fails_with(device.bus_id(), EPROTO, "hlthunk_get_pci_bus_id_from_fd"));
 }
 
-TEST_F(InfoTest, HardwareIdentity) {
+TEST_F(DeviceInfo, hw_ip_has_zeros_where_the_library_fills_nothing) {
     const Result<hlthunk_hw_ip_info> info = device.hw_ip();
     ASSERT_TRUE(info);
     EXPECT_EQ(info->device_id, 0x1020U);
@@ -36,17 +36,17 @@ TEST_F(InfoTest, HardwareIdentity) {
     EXPECT_TRUE(fails_with(device.hw_ip(), EFAULT, "hlthunk_get_hw_ip_info"));
 }
 
-TEST_F(InfoTest, Status) {
+TEST_F(DeviceInfo, status_passes_states_that_are_not_known_here) {
     EXPECT_EQ(device.status().value(), Status::operational);
     fake.reply("get_device_status_info", HL_DEVICE_STATUS_IN_RESET_AFTER_DEVICE_RELEASE);
     EXPECT_EQ(device.status().value(), Status::in_reset_after_release);
     fake.reply("get_device_status_info", 17);
-    EXPECT_EQ(static_cast<int>(device.status().value()), 17) << "a newer driver's state";
+    EXPECT_EQ(static_cast<int>(device.status().value()), 17) << "the state of a newer driver";
     fake.reply("get_device_status_info", -ENODEV);
     EXPECT_TRUE(fails_with(device.status(), ENODEV, "hlthunk_get_device_status_info"));
 }
 
-TEST_F(InfoTest, DramUsage) {
+TEST_F(DeviceInfo, dram_usage_is_that_of_the_library) {
     const Result<hlthunk_dram_usage_info> usage = device.dram_usage();
     ASSERT_TRUE(usage);
     EXPECT_EQ(usage->dram_free_mem, 1000U);
@@ -55,7 +55,7 @@ TEST_F(InfoTest, DramUsage) {
     EXPECT_TRUE(fails_with(device.dram_usage(), EBADF, "hlthunk_get_dram_usage"));
 }
 
-TEST_F(InfoTest, OpenStats) {
+TEST_F(DeviceInfo, open_stats_are_those_of_the_library) {
     const Result<hlthunk_open_stats_info> stats = device.open_stats();
     ASSERT_TRUE(stats);
     EXPECT_EQ(stats->open_counter, 5U);
@@ -65,7 +65,7 @@ TEST_F(InfoTest, OpenStats) {
     EXPECT_TRUE(fails_with(device.open_stats(), EBADF, "hlthunk_get_open_stats"));
 }
 
-TEST_F(InfoTest, ResetCount) {
+TEST_F(DeviceInfo, reset_count_is_that_of_the_library) {
     const Result<hlthunk_reset_count_info> count = device.reset_count();
     ASSERT_TRUE(count);
     EXPECT_EQ(count->hard_reset_count, 2U);
@@ -74,7 +74,7 @@ TEST_F(InfoTest, ResetCount) {
     EXPECT_TRUE(fails_with(device.reset_count(), EBADF, "hlthunk_get_reset_count_info"));
 }
 
-TEST(OpenStatsTest, OldLibraryFillsLess) {
+TEST(OpenStats, older_library_leaves_new_fields_zero) {
     const FakeLibrary fake(FAKE_OPEN_STATS_18);
     const Result<hlthunk_open_stats_info> stats = fake.device().open_stats();
     ASSERT_TRUE(stats);
@@ -83,7 +83,7 @@ TEST(OpenStatsTest, OldLibraryFillsLess) {
     EXPECT_EQ(stats->compute_ctx_has_mapped_resources, 0);
 }
 
-TEST(OpenStatsTest, NextLibraryMayFillMore) {
+TEST(OpenStats, newer_library_may_fill_more_than_is_declared) {
     const FakeLibrary fake(FAKE_OPEN_STATS_64);
     const Result<hlthunk_open_stats_info> stats = fake.device().open_stats();
     ASSERT_TRUE(stats);

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "thunk/library.h"
 
-#include <cerrno>
-#include <dlfcn.h>
-#include <filesystem>
-#include <string>
+#include "fake_library.h"
 
 #include <gtest/gtest.h>
 
-#include "fake_library.h"
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
 
 namespace gaudi::thunk {
 namespace {
 
 bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
-TEST(LibraryTest, ResolvesEveryFunction) {
+TEST(Library, full_library_has_every_function) {
     const Result<const Library *> library = Library::load(FAKE_FULL);
     ASSERT_TRUE(library) << library.error().text;
     const Functions &call = (*library)->call();
@@ -25,14 +26,14 @@ TEST(LibraryTest, ResolvesEveryFunction) {
 #undef EXPECT_RESOLVED
 }
 
-TEST(LibraryTest, HasAllCapabilitiesOfAFullLibrary) {
+TEST(Library, full_library_has_every_capability) {
     const FakeLibrary fake(FAKE_FULL);
     EXPECT_TRUE(fake->has_dmabuf());
     EXPECT_TRUE(fake->has_flush());
     EXPECT_TRUE(fake->has_version());
 }
 
-TEST(LibraryTest, MissingRequiredFunctionIsNamed) {
+TEST(Library, missing_required_function_is_named) {
     const Result<const Library *> library = Library::load(FAKE_WITHOUT_WAIT);
     ASSERT_FALSE(library);
     EXPECT_EQ(library.error().code, ENOSYS);
@@ -42,7 +43,7 @@ TEST(LibraryTest, MissingRequiredFunctionIsNamed) {
     EXPECT_EQ(::dlopen(FAKE_WITHOUT_WAIT, RTLD_NOW | RTLD_NOLOAD), nullptr) << "it should be unloaded again";
 }
 
-TEST(LibraryTest, MissingOptionalFunctionIsAMissingCapability) {
+TEST(Library, missing_optional_function_is_a_missing_capability) {
     const Result<const Library *> loaded = Library::load(FAKE_WITHOUT_OPTIONAL);
     ASSERT_TRUE(loaded) << loaded.error().text;
     const Library &library = **loaded;
@@ -54,13 +55,13 @@ TEST(LibraryTest, MissingOptionalFunctionIsAMissingCapability) {
     EXPECT_FALSE(library.has_version());
 }
 
-TEST(LibraryTest, OneOfTwoFunctionsMissingIsNoCapability) {
+TEST(Library, one_of_two_functions_is_no_capability) {
     const FakeLibrary fake(FAKE_WITHOUT_FREE);
     EXPECT_NE(fake->call().get_version, nullptr);
     EXPECT_FALSE(fake->has_version());
 }
 
-TEST(LibraryTest, CallsOfMissingFunctionsFailByName) {
+TEST(Library, call_of_a_missing_function_names_it) {
     const FakeLibrary fake(FAKE_WITHOUT_OPTIONAL);
     const Device device = fake.device();
     EXPECT_TRUE(fails_with(device.export_dmabuf(4096, 4096), ENOSYS, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
@@ -69,7 +70,7 @@ TEST(LibraryTest, CallsOfMissingFunctionsFailByName) {
     EXPECT_TRUE(contains(device.flush_pci_writes().error().text, fake->path()));
 }
 
-TEST(LibraryTest, SameFileIsTheSameLibrary) {
+TEST(Library, same_file_is_the_same_library) {
     const Result<const Library *> first = Library::load(FAKE_FULL);
     const Result<const Library *> second = Library::load(FAKE_FULL);
     const Result<const Library *> other = Library::load(FAKE_OPEN_STATS_18);
@@ -78,25 +79,25 @@ TEST(LibraryTest, SameFileIsTheSameLibrary) {
     EXPECT_NE(*first, *other);
 }
 
-TEST(LibraryTest, StaysLoadedWithoutAnyoneHoldingIt) {
+TEST(Library, loaded_library_stays_until_exit) {
     ASSERT_TRUE(Library::load(FAKE_OPEN_STATS_64));
     void *handle = ::dlopen(FAKE_OPEN_STATS_64, RTLD_NOW | RTLD_NOLOAD);
     ASSERT_NE(handle, nullptr);
     ::dlclose(handle);
 }
 
-TEST(LibraryTest, KnowsItsFile) {
+TEST(Library, path_is_the_canonical_file) {
     const FakeLibrary fake(FAKE_FULL);
     EXPECT_EQ(fake->path(), std::filesystem::canonical(FAKE_FULL));
 }
 
-TEST(LibraryTest, WrapperIsNotTheFileOfTheFunctions) {
+TEST(Library, path_behind_a_wrapper_is_the_file_with_the_functions) {
     const Result<const Library *> library = Library::load(FAKE_WRAPPER);
     ASSERT_TRUE(library) << library.error().text;
     EXPECT_EQ((*library)->path(), std::filesystem::canonical(FAKE_WRAPPED));
 }
 
-TEST(LibraryTest, TellsItsVersion) {
+TEST(Library, version_is_that_of_the_library) {
     const FakeLibrary fake(FAKE_FULL);
     EXPECT_EQ(fake->version().value(), "9.8.7-fake");
     fake.reply("get_version", 0, ENOMEM);

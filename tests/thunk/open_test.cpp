@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cerrno>
+#include "fake_library.h"
 
 #include <gtest/gtest.h>
 
-#include "fake_library.h"
+#include <cerrno>
 
 namespace gaudi::thunk {
 namespace {
 
-using OpenTest = WithFake;
+using DeviceOpen = WithFake;
+using DeviceClose = WithFake;
 
-TEST_F(OpenTest, ByBusId) {
+TEST_F(DeviceOpen, bus_id_opens_any_model) {
     const Result<Device> opened = Device::open(*fake, "0000:19:00.0");
     ASSERT_TRUE(opened);
     EXPECT_EQ(opened->fd(), 71);
@@ -19,22 +20,23 @@ TEST_F(OpenTest, ByBusId) {
     EXPECT_EQ(fake.argument("open", 1), 1U) << "a bus id was given";
 }
 
-TEST_F(OpenTest, ByBusIdFailsWithNegativeErrno) {
+TEST_F(DeviceOpen, negative_return_is_the_errno) {
     fake.reply("open", -EBUSY, ENOENT);
     EXPECT_TRUE(fails_with(Device::open(*fake, "0000:19:00.0"), EBUSY, "hlthunk_open"));
     fake.reply("open", -EAGAIN, EAGAIN);
     EXPECT_TRUE(fails_with(Device::open(*fake, "0000:19:00.0"), EAGAIN, "hlthunk_open"));
 }
 
-TEST_F(OpenTest, MinusOneByBusIdIsEperm) {
+TEST_F(DeviceOpen, minus_one_is_eperm) {
     fake.reply("open", -EPERM, ENOENT);
     const Result<Device> opened = Device::open(*fake, "0000:19:00.0");
     EXPECT_TRUE(fails_with(opened, EPERM, "hlthunk_open"));
-    EXPECT_EQ(opened.error().text,
-              "hlthunk_open(0000:19:00.0) failed with EPERM: the card is disabled or needs a reset");
+    EXPECT_EQ(
+        opened.error().text,
+        "hlthunk_open(0000:19:00.0) failed with EPERM: the card is disabled or needs a reset; the kernel log says why");
 }
 
-TEST_F(OpenTest, Control) {
+TEST_F(DeviceOpen, control_node_is_opened_by_index) {
     const Result<Device> opened = Device::open_control(*fake, 5);
     ASSERT_TRUE(opened);
     EXPECT_EQ(opened->fd(), 72);
@@ -44,14 +46,14 @@ TEST_F(OpenTest, Control) {
     EXPECT_TRUE(fails_with(Device::open_control(*fake, 5), ENOENT, "hlthunk_open_control"));
 }
 
-TEST_F(OpenTest, DescriptorZeroIsADescriptor) {
+TEST_F(DeviceOpen, descriptor_zero_is_a_descriptor) {
     fake.reply("open", 0);
     const Result<Device> opened = Device::open(*fake, "0000:19:00.0");
     ASSERT_TRUE(opened);
     EXPECT_EQ(opened->fd(), 0);
 }
 
-TEST_F(OpenTest, CloseFailsInEitherShape) {
+TEST_F(DeviceClose, failure_comes_in_either_error_shape) {
     EXPECT_TRUE(device.close());
     EXPECT_EQ(fake.argument("close", 0), static_cast<unsigned>(FakeLibrary::descriptor));
     fake.reply("close", -1, EBADF);

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "thunk/owners.h"
 
-#include <cerrno>
-#include <utility>
+#include "fake_library.h"
+#include "reported.h"
 
 #include <gtest/gtest.h>
 
-#include "fake_library.h"
-#include "reported.h"
+#include <cerrno>
+#include <utility>
 
 namespace gaudi::thunk {
 namespace {
 
-class OwnersTest : public WithFake {
+class Owner : public WithFake {
 protected:
     Reported reported;
 
     static std::vector<Error> &errors() { return Reported::errors(); }
 };
 
-TEST_F(OwnersTest, ReleaseAtTheEnd) {
+using OwnedDeviceFd = Owner;
+
+TEST_F(Owner, destructor_releases) {
     {
         const Result<Allocation> allocation = allocate(device, 4096);
         ASSERT_TRUE(allocation);
@@ -38,12 +40,12 @@ TEST_F(OwnersTest, ReleaseAtTheEnd) {
     EXPECT_TRUE(errors().empty());
 }
 
-TEST_F(OwnersTest, HostMappingIsUnmapped) {
+TEST_F(Owner, destructor_unmaps_host_memory) {
     { ASSERT_TRUE(map_host(device, &fake, 64)); }
     EXPECT_EQ(fake.argument("memory_unmap", 1), 0xFFF0000000001000U);
 }
 
-TEST_F(OwnersTest, WhatWasNotMadeIsNotReleased) {
+TEST_F(Owner, failed_call_leaves_nothing_to_release) {
     fake.reply("device_memory_alloc", 0, ENOMEM);
     EXPECT_TRUE(fails_with(allocate(device, 4096), ENOMEM, "hlthunk_device_memory_alloc"));
     fake.reply("host_memory_map", 0, EFAULT);
@@ -52,7 +54,7 @@ TEST_F(OwnersTest, WhatWasNotMadeIsNotReleased) {
     EXPECT_EQ(fake.calls("memory_unmap"), 0);
 }
 
-TEST_F(OwnersTest, MovingReleasesOnce) {
+TEST_F(Owner, moved_owner_releases_once) {
     {
         Mapping first(device, 0x1000);
         Mapping second(std::move(first));
@@ -66,7 +68,7 @@ TEST_F(OwnersTest, MovingReleasesOnce) {
     EXPECT_EQ(fake.calls("memory_unmap"), 1);
 }
 
-TEST_F(OwnersTest, AssignmentReleasesTheOldOne) {
+TEST_F(Owner, assignment_releases_the_old_number) {
     Mapping mapping(device, 0x1000);
     mapping = Mapping(device, 0x2000);
     EXPECT_EQ(fake.calls("memory_unmap"), 1);
@@ -78,7 +80,7 @@ TEST_F(OwnersTest, AssignmentReleasesTheOldOne) {
     EXPECT_EQ(fake.calls("memory_unmap"), 1);
 }
 
-TEST_F(OwnersTest, DetachGivesUp) {
+TEST_F(Owner, detach_does_not_release) {
     {
         Allocation allocation(device, 5);
         EXPECT_EQ(allocation.detach(), 5U);
@@ -87,14 +89,14 @@ TEST_F(OwnersTest, DetachGivesUp) {
     EXPECT_EQ(fake.calls("device_memory_free"), 0);
 }
 
-TEST_F(OwnersTest, EmptyOwnersReleaseNothing) {
+TEST_F(Owner, empty_owner_releases_nothing) {
     Mapping mapping;
     EXPECT_FALSE(mapping);
     EXPECT_TRUE(mapping.release());
     EXPECT_EQ(fake.calls("memory_unmap"), 0);
 }
 
-TEST_F(OwnersTest, FailedReleaseKeepsOwnershipAndCanBeTriedAgain) {
+TEST_F(Owner, failed_release_keeps_ownership_and_can_be_repeated) {
     {
         Mapping mapping(device, 0x1000);
         fake.reply("memory_unmap", -EINVAL); // as while a dma-buf of it lives
@@ -109,7 +111,7 @@ TEST_F(OwnersTest, FailedReleaseKeepsOwnershipAndCanBeTriedAgain) {
     EXPECT_TRUE(errors().empty()) << "a failure that was returned is not reported too";
 }
 
-TEST_F(OwnersTest, FailedReleaseInDestructorIsReported) {
+TEST_F(Owner, failed_release_in_the_destructor_is_reported) {
     fake.reply("memory_unmap", -EINVAL);
     { const Mapping mapping(device, 0x1000); }
     ASSERT_EQ(errors().size(), 1U);
@@ -122,7 +124,7 @@ TEST_F(OwnersTest, FailedReleaseInDestructorIsReported) {
     EXPECT_STREQ(errors()[1].call, "hlthunk_device_memory_free");
 }
 
-TEST_F(OwnersTest, FailedReleaseInAssignmentIsReported) {
+TEST_F(Owner, failed_release_in_assignment_is_reported) {
     Mapping mapping(device, 0x1000);
     fake.reply("memory_unmap", -EINVAL);
     mapping = Mapping(device, 0x2000);
@@ -130,7 +132,7 @@ TEST_F(OwnersTest, FailedReleaseInAssignmentIsReported) {
     EXPECT_EQ(mapping.get(), 0x2000U);
 }
 
-TEST_F(OwnersTest, DescriptorIsClosedThroughTheLibrary) {
+TEST_F(OwnedDeviceFd, destructor_closes_through_the_library) {
     {
         Result<DeviceFd> opened = DeviceFd::open(*fake, "0000:19:00.0");
         ASSERT_TRUE(opened);
@@ -145,32 +147,32 @@ TEST_F(OwnersTest, DescriptorIsClosedThroughTheLibrary) {
     EXPECT_EQ(fake.argument("close", 0), 72U);
 }
 
-TEST_F(OwnersTest, FailedOpenClosesNothing) {
+TEST_F(OwnedDeviceFd, failed_open_closes_nothing) {
     fake.reply("open", -EBUSY);
     EXPECT_TRUE(fails_with(DeviceFd::open(*fake, "0000:19:00.0"), EBUSY, "hlthunk_open"));
     EXPECT_EQ(fake.calls("close"), 0);
 }
 
-TEST_F(OwnersTest, FailedCloseOfACardIsReturnedAndNotRepeated) {
+TEST_F(OwnedDeviceFd, failed_close_is_returned_and_not_repeated) {
     {
         DeviceFd card(device);
         fake.reply("close", -1, EIO);
         EXPECT_TRUE(fails_with(card.close(), EIO, "hlthunk_close"));
-        EXPECT_FALSE(card) << "the number may already be someone else's";
+        EXPECT_FALSE(card) << "the number may already belong to another file";
         EXPECT_TRUE(card.close());
     }
     EXPECT_EQ(fake.calls("close"), 1);
     EXPECT_TRUE(errors().empty());
 }
 
-TEST_F(OwnersTest, FailedCloseOfACardInDestructorIsReported) {
+TEST_F(OwnedDeviceFd, failed_close_in_the_destructor_is_reported) {
     fake.reply("close", -1, EIO);
     { const DeviceFd card(device); }
     ASSERT_EQ(errors().size(), 1U);
     EXPECT_STREQ(errors()[0].call, "hlthunk_close");
 }
 
-TEST_F(OwnersTest, CardsCanBeReplacedAndGivenUp) {
+TEST_F(OwnedDeviceFd, assignment_closes_the_old_card_and_detach_closes_none) {
     DeviceFd card(Device(*fake, 10));
     card = DeviceFd(Device(*fake, 11));
     EXPECT_EQ(fake.argument("close", 0), 10U);

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef UCX_GAUDI_TESTS_THUNK_REPORTED_H
-#define UCX_GAUDI_TESTS_THUNK_REPORTED_H
-
-#include <vector>
+#pragma once
 
 #include "thunk/report.h"
 
+#include <vector>
+
 namespace gaudi::thunk {
 
-// Collects what destructors report while it lives.
+/// Collects what destructors report during its lifetime.
 class Reported {
 public:
-    Reported() : before_(set_report([](const Error &error) { errors().push_back(error); })) { errors().clear(); }
+    Reported() : m_before(set_report([](const Error &error) { errors().push_back(error); })) { errors().clear(); }
     Reported(const Reported &) = delete;
     Reported &operator=(const Reported &) = delete;
-    ~Reported() { set_report(before_); }
+    ~Reported() { set_report(m_before); }
 
     static std::vector<Error> &errors() {
         static auto *all = new std::vector<Error>;
@@ -22,9 +21,7 @@ public:
     }
 
 private:
-    Report before_;
+    Report m_before;
 };
 
 } // namespace gaudi::thunk
-
-#endif

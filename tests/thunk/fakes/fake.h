@@ -2,8 +2,7 @@
  *
  * How a test steers a fake libhl-thunk. Functions are named without their prefix.
  */
-#ifndef UCX_GAUDI_TESTS_THUNK_FAKE_H
-#define UCX_GAUDI_TESTS_THUNK_FAKE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,6 +26,4 @@ uint64_t fake_argument(const char *function, int index); /* of the last call */
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

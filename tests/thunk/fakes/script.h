@@ -2,8 +2,7 @@
  *
  * What every function of the fake does first: note the call, and give the scripted reply if there is one.
  */
-#ifndef UCX_GAUDI_TESTS_THUNK_SCRIPT_H
-#define UCX_GAUDI_TESTS_THUNK_SCRIPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ bool fake_enter(const char *function, int64_t *rc, int count, const uint64_t *ar
     } while (0)
 
 extern uint32_t fake_wait_status;
-
-#endif
