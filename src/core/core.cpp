@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core.h"
 
-#include <fmt/format.h>
-
 #include "perftest/allocator.h"
 #include "thunk/report.h"
 #include "ucm/installer.h"
@@ -10,6 +8,8 @@
 #include "ucx/log.h"
 #include "ucx/proof.h"
 #include "ucx/status.h"
+
+#include <fmt/format.h>
 
 #define GAUDI_CORE_EXPORT __attribute__((visibility("default")))
 
@@ -21,47 +21,47 @@ using ucx::Host;
 using ucx::Result;
 using ucx::ucs_status_t;
 
-// One sentence at warning level, and UCX goes on without us.
+/// Logs one warning; UCX then continues without the module.
 ucs_status_t refuse(const Host &host, const std::string &why) {
     GAUDI_UCX_LOG(host, WARN, "no Gaudi support: %s; ucx-gaudi needs UCX 1.22 or later, built without statistics",
                   why.c_str());
     return ucx::UCS_ERR_UNSUPPORTED;
 }
 
-void say_what_is_served(const Host &host, ucx::Tables tables) {
+void log_served_ucx(const Host &host, ucx::Tables tables) {
     const std::optional<ucx::Version> version = host.version();
-    if (version && ucx::newer_than_tested(*version))
+    if (version && ucx::is_newer_than_tested(*version))
         GAUDI_UCX_LOG(host, INFO, "%s is newer than %u.%u, the newest UCX that ucx-gaudi is tested with; its ABI fits",
-                      host.name().c_str(), ucx::newest_tested.major, ucx::newest_tested.minor);
+                      host.name().c_str(), ucx::kNewestTested.major, ucx::kNewestTested.minor);
     GAUDI_UCX_LOG(host, DEBUG, "ucx-gaudi " UCX_GAUDI_VERSION " serves %s, operation tables of %s", host.name().c_str(),
                   ucx::tables_name(tables));
 }
 
 ucs_status_t load_uct(const void *caller) {
-    const Result<Host *> found = Host::of(caller);
+    const Result<Host *> found = Host::find(caller);
     if (!found) {
-        // There is no log to write to, but a user who installed the module must learn why it does nothing.
+        // Without a Host there is no log of UCX's to write to, and the user must learn why the module does nothing.
         thunk::report({found.error().code, found.error().call,
                        fmt::format("no Gaudi support: {}; UCX 1.22 or later is needed", found.error().text)});
         return ucx::UCS_ERR_UNSUPPORTED;
     }
     Host &host = **found;
     if (!host.claim_uct()) {
-        GAUDI_UCX_LOG(host, DEBUG, "the module is loaded a second time, under another name");
+        GAUDI_UCX_LOG(host, DEBUG, "the module is loaded already, under another name; this copy is not used");
         return ucx::UCS_ERR_ALREADY_EXISTS;
     }
     if (const Result<void> uct = host.find_uct(); !uct)
         return refuse(host, uct.error().text);
-    const Result<ucx::Tables> tables = ucx::prove(host.call());
+    const Result<ucx::Tables> tables = ucx::prove_tables(host.call());
     if (!tables)
         return refuse(host, fmt::format("{} cannot be used: {}", host.name(), tables.error().text));
-    say_what_is_served(host, *tables);
+    log_served_ucx(host, *tables);
     return uct::register_uct(host);
 }
 
-// A UCX that is not fit for us has said so when the uct module was loaded.
+/// Silent about a UCX that cannot be used: loading the uct module has logged that.
 ucs_status_t load_ucm(const void *caller) {
-    const Result<Host *> found = Host::of(caller);
+    const Result<Host *> found = Host::find(caller);
     if (!found)
         return ucx::UCS_ERR_UNSUPPORTED;
     if (!(*found)->claim_ucm())
@@ -70,12 +70,13 @@ ucs_status_t load_ucm(const void *caller) {
 }
 
 ucs_status_t load_perftest(const void *caller) {
-    const Result<Host *> found = Host::of(caller);
+    const Result<Host *> found = Host::find(caller);
     return found ? perftest::register_allocator(**found) : ucx::UCS_ERR_UNSUPPORTED;
 }
 
+/// Runs `load`; an exception is reported and becomes a status.
 template <class Load>
-signed char guarded(const char *name, Load &&load) noexcept {
+signed char call_guarded(const char *name, Load &&load) noexcept {
     try {
         return load();
     } catch (...) {
@@ -91,13 +92,13 @@ signed char guarded(const char *name, Load &&load) noexcept {
 using namespace gaudi::core;
 
 GAUDI_CORE_EXPORT signed char gaudi_core_uct_load(void *caller) {
-    return guarded("gaudi_core_uct_load", [&] { return load_uct(caller); });
+    return call_guarded("gaudi_core_uct_load", [&] { return load_uct(caller); });
 }
 
 GAUDI_CORE_EXPORT signed char gaudi_core_ucm_load(void *caller) {
-    return guarded("gaudi_core_ucm_load", [&] { return load_ucm(caller); });
+    return call_guarded("gaudi_core_ucm_load", [&] { return load_ucm(caller); });
 }
 
 GAUDI_CORE_EXPORT signed char gaudi_core_perftest_load(void *caller) {
-    return guarded("gaudi_core_perftest_load", [&] { return load_perftest(caller); });
+    return call_guarded("gaudi_core_perftest_load", [&] { return load_perftest(caller); });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// System calls past the C library: it has no function for some of them, and sanitizers put wrappers around its functions
-// that judge what a device does as if the program had done it.
+// System calls without the C library: it has no function for some of them, and sanitizers wrap its functions and would
+// report what a software device does as a mistake of the program.
 #pragma once
 
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 
 namespace gaudi::os {
 
-/// An argument as the kernel reads it: a register of 64 bits, all of them defined.
+/// The argument as the kernel reads it: a register of 64 bits, all of them defined.
 template <class T>
 unsigned long call_argument(T value) {
     static_assert(sizeof(unsigned long) == 8, "a system call takes registers of 64 bits");
@@ -24,9 +24,9 @@ unsigned long call_argument(T value) {
     }
 }
 
-/// The C library's syscall for arguments of any width, with its result: -1 and errno on failure. The C library's own is
-/// variadic and takes the sixth argument from the stack as 64 bits; an int fills half of them, and the rest is whatever
-/// was there before. Nothing else in this project may call it, which a test checks.
+/// The C library's syscall() for arguments of any width; returns -1 and sets errno on failure. syscall() itself is
+/// variadic and reads the sixth argument from the stack as 64 bits, of which an int defines only half. A test checks
+/// that no other code in this project calls syscall().
 template <class... Arguments>
 long system_call(long number, Arguments... arguments) {
     static_assert(sizeof...(Arguments) <= 6, "a system call takes six arguments at most");

@@ -21,7 +21,7 @@ namespace {
 
 Host *s_host = nullptr; // ucx_perftest runs on one UCX
 
-/// The tool copies from several threads, and a mover is for one.
+/// The tool copies in several threads, and a mover serves one.
 struct SharedMover {
     explicit SharedMover(Cards &cards) : mover(cards) {}
     std::mutex mutex;
@@ -49,27 +49,26 @@ void copy(void *target, const void *source, std::size_t length) {
 ucs_status_t init(ucx_perf_context *) noexcept {
     if (shared_mover())
         return UCS_OK;
-    // The tool asks here before UCX opens any domain, which would have said it.
+    // The tool calls this before UCX opens a domain, so nothing has been logged about the cards yet.
     const auto cards = Cards::get();
     GAUDI_UCX_LOG(*s_host, ERROR, "%s", (cards ? (*cards)->why_empty() : cards.error().text).c_str());
     return UCS_ERR_NO_DEVICE;
 }
 
-/// The tool's own bookkeeping around `memory`, which is one of its two buffers.
-const ucx_perf_uct_part &part_around(const ucx_perf_context *perf, const uct_allocated_memory *memory) {
-    // Both buffers are in the context, the second right behind the first: where one buffer in front would not be the
-    // second of a context that begins with a domain, it is the first.
+/// The part of the tool's context around `memory`, which is one of the two buffers in it.
+const ucx_perf_uct_part &part_around(const uct_allocated_memory *memory) {
+    // The tool allocates the first buffer first. So `memory` is the second one exactly if the buffer before it has been
+    // allocated in the domain of the same part; otherwise it is the first.
     const auto first = reinterpret_cast<const char *>(memory) - offsetof(ucx_perf_uct_part, send_mem);
     const auto second = reinterpret_cast<const char *>(memory) - offsetof(ucx_perf_uct_part, recv_mem);
     const auto *as_second = reinterpret_cast<const ucx_perf_uct_part *>(second);
-    (void)perf;
     const bool is_second = as_second->send_mem.md != nullptr && as_second->send_mem.md == as_second->md;
     return is_second ? *as_second : *reinterpret_cast<const ucx_perf_uct_part *>(first);
 }
 
-ucs_status_t uct_alloc(const ucx_perf_context *perf, std::size_t length, unsigned flags,
+ucs_status_t uct_alloc(const ucx_perf_context *, std::size_t length, unsigned flags,
                        uct_allocated_memory *memory) noexcept {
-    const uct_md_h md = part_around(perf, memory).md;
+    const uct_md_h md = part_around(memory).md;
     const auto &call = s_host->call();
     void *address = nullptr;
     uct_mem_h memh = nullptr;

@@ -5,7 +5,7 @@
 
 namespace gaudi::perftest {
 
-// Gives ucx_perftest its memory type "gaudi". UCS_ERR_UNSUPPORTED in a program that has no place for it.
+/// Adds the memory type "gaudi" to ucx_perftest. UCS_ERR_UNSUPPORTED in a program without a table of allocators.
 ucx::ucs_status_t register_allocator(ucx::Host &host);
 
 } // namespace gaudi::perftest

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // UCX's ABI as far as a module needs it, declared by hand: nothing of UCX is included or linked.
+#pragma once
 
 #include "abi_perftest.h"
 #include "abi_ucm.h"

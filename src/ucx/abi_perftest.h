@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What ucx_perftest expects of a module that adds a memory type.
 #pragma once
-
-// What ucx_perftest wants from a module that brings a memory type.
 
 #include "abi_uct.h"
 
 namespace gaudi::ucx {
 
-struct ucx_perf_context; // its fields move between minors
+struct ucx_perf_context; // its fields move between minor versions
 
 struct ucx_perf_allocator {
     ucs_memory_type_t mem_type;
@@ -20,11 +19,11 @@ struct ucx_perf_allocator {
     void *(*memset)(void *target, int value, std::size_t length);
 };
 
-// The program's array of allocators, one per memory type.
+/// The program's array of allocators, one per memory type.
 constexpr const char *ucx_perf_allocators_symbol = "ucx_perf_mem_type_allocators";
 
-// The part of the program's context around the two buffers of an UCT test: uct_alloc gets a pointer to one of the
-// buffers, and that is how the domain is found, wherever the minor puts all this in its context.
+/// The part of the program's context around the two buffers of a UCT test. uct_alloc gets a pointer to one of the
+/// buffers and finds the domain from it, wherever the minor version has this part in its context.
 struct ucx_perf_uct_part {
     uct_component_h cmpt;
     uct_md_h md;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // libucm's events and the installers that modules add to it.
+#pragma once
 
 #include "abi_ucs.h"
 
@@ -22,7 +21,7 @@ struct ucm_event_vm_t {
     std::size_t size;
 };
 
-// Every field must be set: UCX passes all of them on.
+/// Every field must be set: UCX reads all of them.
 struct ucm_event_mem_type_t {
     void *address;
     std::size_t size;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // What UCX's modules share with libucs, declared by hand for x86_64 and UCX 1.22 to 1.23. Names are UCX's own, so that
 // its documentation applies; layouts are pinned in layout.h.
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace gaudi::ucx {
 
 // ---- status ---------------------------------------------------------------------------------------------------------
 
-// One byte wide: a caller looks at no more of the return register.
+/// One byte wide: a caller reads no more of the return register.
 enum ucs_status_t : std::int8_t {
     UCS_OK = 0,
     UCS_INPROGRESS = 1,
@@ -65,7 +64,7 @@ constexpr std::uint64_t memory_type_bit(ucs_memory_type_t type) { return std::ui
 using ucs_sys_device_t = std::uint8_t;
 constexpr ucs_sys_device_t UCS_SYS_DEVICE_ID_UNKNOWN = 255;
 
-// An RDMA domain registers only memory that carries this flag.
+/// An RDMA domain registers only memory that has this flag.
 constexpr std::uint8_t UCS_MEM_FLAG_REGISTRABLE = 1;
 
 struct ucs_memory_info {
@@ -112,7 +111,7 @@ struct ucs_callbackq {
     void *priv;
 };
 
-struct ucs_async_context; // only handed on
+struct ucs_async_context; // only passed through
 
 enum ucs_thread_mode_t : unsigned {
     UCS_THREAD_MODE_SINGLE = 0,
@@ -124,7 +123,7 @@ struct ucs_cpu_set {
     std::uint64_t bits[16];
 };
 
-// c + m * x
+/// c + m * x
 struct ucs_linear_func {
     double c;
     double m;
@@ -153,14 +152,14 @@ struct ucs_log_component_config {
     const char *file_filter;
 };
 
-// Its beginning, which is all that is read: the rest moves between minors.
+/// The beginning of UCX's struct, which is all that is read: the rest moves between minor versions.
 struct ucs_global_opts_t {
     ucs_log_component_config log_component;
 };
 
 // ---- configuration --------------------------------------------------------------------------------------------------
 
-struct ucs_string_buffer; // only handed on
+struct ucs_string_buffer; // only passed through
 
 struct ucs_config_parser {
     int (*read)(const char *text, void *value, const void *arg); // 1 when the text was understood
@@ -172,7 +171,7 @@ struct ucs_config_parser {
     const void *arg;
 };
 
-// A table ends with a row of zeros. A row without a name is a table inside the table.
+/// A row of a table. A table ends with a row of zeros; a row without a name is a table inside the table.
 struct ucs_config_field {
     const char *name;
     const char *dfl_value;

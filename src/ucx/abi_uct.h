@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // What both sides of libuct's module ABI, memory domains and transports, have in common.
+#pragma once
 
 #include "abi_ucs.h"
 
@@ -38,7 +37,7 @@ constexpr std::size_t UCT_MD_NAME_MAX = 16;
 constexpr std::size_t UCT_TL_NAME_MAX = 10;
 constexpr std::size_t UCT_DEVICE_NAME_MAX = 32;
 
-// A slot for an operation that we never provide: what it would be called with does not matter, see edge.h.
+/// A slot for an operation that we never provide: its arguments do not matter, see edge.h.
 using uct_unused_op = void (*)();
 
 using uct_completion_callback_t = void (*)(uct_completion *self);
@@ -64,7 +63,7 @@ constexpr std::size_t UCT_PENDING_REQ_PRIV_LEN = 40;
 
 struct uct_pending_req {
     uct_pending_callback_t func;
-    char priv[UCT_PENDING_REQ_PRIV_LEN]; // the transport's, while it holds the request
+    char priv[UCT_PENDING_REQ_PRIV_LEN]; // for the transport, while it holds the request
 };
 
 struct uct_worker {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// libuct's transports: interfaces and endpoints.
 #pragma once
 
-// libuct's transports: interfaces and endpoints.
+#include "abi_uct.h"
 
 #include <sys/socket.h>
 #include <sys/types.h>
-
-#include "abi_uct.h"
 
 namespace gaudi::ucx {
 
@@ -55,7 +54,7 @@ enum uct_iface_event_flags : std::uint64_t {
     UCT_IFACE_FLAG_EVENT_ASYNC_CB = 1u << 4,
 };
 
-// What an event descriptor is armed for.
+/// The events for which a descriptor is armed.
 enum uct_iface_event_types : unsigned {
     UCT_EVENT_SEND_COMP = 1u << 0,
     UCT_EVENT_RECV = 1u << 1,
@@ -93,7 +92,7 @@ struct uct_iface_attr {
     struct {
         uct_iface_rma_limits put;
         uct_iface_rma_limits get;
-        std::uint64_t am_and_tag[19]; // limits of messages, which a copy transport has none of
+        std::uint64_t am_and_tag[19]; // limits of messages, which a copy transport does not have
         struct {
             std::uint64_t op_flags;
             std::uint64_t fop_flags;
@@ -115,7 +114,7 @@ struct uct_iface_attr {
     ucs_sys_device_t ctl_device;
 };
 
-// Its bits differ between minors: uct_iface_base_query_v2 fills it, we never do.
+// Its bits differ between minor versions: only uct_iface_base_query_v2 fills it.
 struct uct_iface_attr_v2;
 
 // ---- performance ----------------------------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ enum uct_perf_attr_field : std::uint64_t {
     UCT_PERF_ATTR_FIELD_FLAGS = 1u << 12,
 };
 
-// The fields up to the devices are what UCP asks about, the rest is the answer. Only those in the mask may be touched.
+/// UCP sets the fields up to the devices, the transport the others; either touches only the fields of the mask.
 struct uct_perf_attr {
     std::uint64_t field_mask;
     uct_ep_operation_t operation;
@@ -206,7 +205,7 @@ struct uct_iface_params {
     std::uint64_t features;
 };
 
-// A transport's own configuration begins with it.
+/// The configuration of every transport begins with it.
 struct uct_iface_config {
     struct {
         uct_alloc_method_t *methods;
@@ -237,7 +236,7 @@ struct uct_ep_params {
 
 enum uct_iface_reachability_scope_t : unsigned {
     UCT_IFACE_REACHABILITY_SCOPE_DEVICE = 0,
-    UCT_IFACE_REACHABILITY_SCOPE_NETWORK = 1, // when none is given
+    UCT_IFACE_REACHABILITY_SCOPE_NETWORK = 1, // the default
 };
 
 enum uct_iface_is_reachable_field : std::uint64_t {
@@ -322,12 +321,12 @@ struct uct_iface_ops {
                               const uct_iface_addr *iface_address);
 };
 
-// 1.22 has the slots up to ep_put_sgl_zcopy, 1.23 two more. The rest is room, as in uct_md_ops.
+/// 1.22 has the slots up to ep_put_sgl_zcopy, 1.23 two more. The rest is spare, as in uct_md_ops.
 struct uct_iface_internal_ops {
     ucs_status_t (*iface_query_v2)(uct_iface_h iface, uct_iface_attr_v2 *attr);
     ucs_status_t (*iface_estimate_perf)(uct_iface_h iface, uct_perf_attr *attr);
     void (*iface_vfs_refresh)(uct_iface_h iface);
-    uct_unused_op ep_query; // its argument differs between minors
+    uct_unused_op ep_query; // its argument differs between minor versions
     uct_unused_op ep_invalidate;
     uct_unused_op ep_connect_to_ep_v2;
     int (*iface_is_reachable_v2)(uct_iface_h iface, const uct_iface_is_reachable_params *params);
@@ -347,7 +346,7 @@ struct uct_ep {
     uct_iface_h iface;
 };
 
-// uct_base_iface_t_init fills it, and libuct writes into it later.
+/// uct_base_iface_t_init fills it, and libuct writes to it later.
 struct uct_base_iface {
     uct_iface super;
     uct_iface_internal_ops *internal_ops;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // libuct's components and memory domains.
+#pragma once
 
 #include "abi_uct.h"
 
@@ -26,7 +25,7 @@ enum uct_md_flags : std::uint64_t {
     UCT_MD_FLAG_MEMTYPE_COPY = 1u << 13,
 };
 
-// libuct zeroes it and asks for all fields before a domain's query() sees it.
+/// libuct zeroes it and sets the mask of all fields before it calls a domain's query().
 struct uct_md_attr_v2 {
     std::uint64_t field_mask;
     std::uint64_t max_alloc;
@@ -165,10 +164,10 @@ struct uct_md_resource_desc {
     char md_name[UCT_MD_NAME_MAX];
 };
 
-struct uct_md_config; // what it holds is the domain's own matter
+struct uct_md_config; // only the domain knows its fields
 
-// 1.22.0 has the slots up to mem_elem_pack, later ones mem_elem_release too. The rest is room for what comes: a newer
-// libuct may look there, and must find a function that says "unsupported".
+/// 1.22.0 has the slots up to mem_elem_pack, later versions mem_elem_release as well. The rest is spare: a newer libuct
+/// may call a slot there, and must find a function that answers "unsupported".
 struct uct_md_ops {
     void (*close)(uct_md_h md);
     ucs_status_t (*query)(uct_md_h md, uct_md_attr_v2 *attr);
@@ -211,7 +210,7 @@ struct uct_component {
     ucs_status_t (*rkey_compare)(uct_component *component, uct_rkey_t rkey1, uct_rkey_t rkey2,
                                  const uct_rkey_compare_params *params, int *result);
     ucs_config_global_list_entry md_config;
-    ucs_config_global_list_entry cm_config; // empty strings for names and no table, where there is none
+    ucs_config_global_list_entry cm_config; // where there is none: empty strings for names, and no table
     ucs_list_link tl_list;
     ucs_list_link list;
     std::uint64_t flags;

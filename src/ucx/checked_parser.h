@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A parser of UCX's that accepts fewer values: UCX reads -1 as a time, and as a size that is the same as "inf".
+// One of UCX's parsers with a check behind it: UCX itself reads -1 as a time, and as a size that is the same as "inf".
 #pragma once
 
 #include "abi_ucs.h"
@@ -8,11 +8,11 @@ namespace gaudi::ucx {
 
 struct CheckedParser {
     ucs_config_parser inner;
-    bool (*accepts)(const char *text, const void *value); // of what the inner parser has understood
-    const char *syntax;                                   // for the user, whose value UCX refuses with this text
+    bool (*accepts)(const char *text, const void *value); // checks the value that the inner parser has read
+    const char *syntax;                                   // UCX shows it to a user whose value it refuses
 };
 
-/// For a row of a configuration table; `checked` lives as long as the table.
+/// The parser for a row of a configuration table; `checked` lives as long as the table.
 ucs_config_parser parser_of(const CheckedParser &checked) noexcept;
 
 } // namespace gaudi::ucx

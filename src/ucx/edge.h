@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
-// The edge between UCX's C and our C++. Tables of C functions are made from the classes behind them: a slot whose
-// operation the class has calls it, under the same name, and every other slot answers "unsupported". Nothing is
-// thrown across the edge, and an error becomes a ucs_status_t here and nowhere else.
+// The edge between UCX's C and our C++. The tables of C functions are made from classes: a slot whose operation the
+// class has calls that operation, under the same name, and every other slot answers "unsupported". Nothing is thrown
+// across the edge, and an error becomes a ucs_status_t here and nowhere else.
 //
-// An operation takes what UCX's function takes after the handle, and may return what it returns, or a Result:
+// An operation takes the arguments of UCX's function after the handle, and returns what that function returns, or a
+// Result:
 //
 //     class Md : public uct_md {
 //         Result<void> mem_free(uct_mem_h memh);
 //         ucs_status_t mem_query(const void *address, std::size_t length, uct_md_mem_attr_v2 *attr);
-//         void failed(const Error &error) const noexcept; // where the class has it, it is told of each error
+//         void failed(const Error &error) const noexcept; // optional: is called with each error
 //     };
+#pragma once
+
+#include "host.h"
+#include "status.h"
 
 #include <array>
 #include <bit>
 #include <type_traits>
-
-#include "host.h"
-#include "status.h"
 
 namespace gaudi::ucx {
 namespace edge {
@@ -40,16 +40,16 @@ Class &object(uct_ep_h ep) noexcept {
     return *static_cast<Class *>(ep);
 }
 
-// An interface derives from uct_base_iface, whose first member is what UCX's handle points to.
+/// An interface derives from uct_base_iface, and UCX's handle points to its first member.
 template <class Class>
 Class &object(uct_iface_h iface) noexcept {
     return *static_cast<Class *>(reinterpret_cast<uct_base_iface *>(iface));
 }
 
-// ---- from what an operation returned to what UCX wants
+// ---- from the result of an operation to the return value of the C function
 
 template <class Class>
-void tell(Class &self, const Error &error) noexcept {
+void notify(Class &self, const Error &error) noexcept {
     if constexpr (requires { self.failed(error); })
         self.failed(error);
 }
@@ -59,13 +59,13 @@ constexpr Returned failure(const Error &error) noexcept {
     if constexpr (std::is_same_v<Returned, ucs_status_t> || std::is_same_v<Returned, ssize_t>)
         return status_from_errno(error.code);
     else
-        return Returned(); // "not reachable", "no progress"
+        return Returned(); // 0: not reachable, no progress
 }
 
 template <class Returned, class Class, class Value>
 Returned translate(Class &self, const Result<Value> &result) noexcept {
     if (!result) {
-        tell(self, result.error());
+        notify(self, result.error());
         return failure<Returned>(result.error());
     }
     if constexpr (std::is_void_v<Value>)
@@ -83,7 +83,7 @@ template <class Returned, class Class, class Operation>
 Returned run(const char *name, Class &self, Operation &&operation) noexcept {
     try {
         if constexpr (std::is_void_v<Returned>)
-            operation(); // close and destroy: the object is gone afterwards
+            operation(); // close and destroy end the object, so an error has no receiver
         else if constexpr (std::is_void_v<decltype(operation())>)
             return operation(), Returned();
         else
@@ -91,7 +91,7 @@ Returned run(const char *name, Class &self, Operation &&operation) noexcept {
     } catch (...) {
         if constexpr (!std::is_void_v<Returned>) {
             const Error error = current_exception_error(name);
-            tell(self, error);
+            notify(self, error);
             return failure<Returned>(error);
         }
     }
@@ -99,23 +99,23 @@ Returned run(const char *name, Class &self, Operation &&operation) noexcept {
 
 // ---- slots
 
-// Calls of any type go to these: the register holds -22, or 0, however much of it the caller reads.
+// For slots of any type: the return register holds -22, or 0, however many of its bytes the caller reads.
 inline long unsupported() noexcept { return UCS_ERR_UNSUPPORTED; }
 inline long nothing() noexcept { return 0; }
 
 template <class Slot>
-Slot answer(long (*function)() noexcept) noexcept {
+Slot make_slot(long (*function)() noexcept) noexcept {
     return reinterpret_cast<Slot>(reinterpret_cast<void (*)()>(function));
 }
 
 template <class Ops>
 Ops all_unsupported() noexcept {
     std::array<uct_unused_op, sizeof(Ops) / sizeof(uct_unused_op)> slots;
-    slots.fill(answer<uct_unused_op>(unsupported));
+    slots.fill(make_slot<uct_unused_op>(unsupported));
     return std::bit_cast<Ops>(slots);
 }
 
-// A string that a template can take.
+/// A string as a template argument.
 template <std::size_t Size>
 struct Name {
     char text[Size];
@@ -125,7 +125,7 @@ struct Name {
     }
 };
 
-// The C function for a slot of type `Slot` that runs `method` on the object behind the handle.
+/// The C function for a slot of type `Slot` that runs `method` on the object behind the handle.
 template <class Class, auto method, Name name, class Slot>
 struct Entry;
 
@@ -137,7 +137,7 @@ struct Entry<Class, method, name, Returned (*)(Handle, Arguments...)> {
     }
 };
 
-// The one slot without a handle: the interface is among the parameters, and gets them too.
+/// The one slot without a handle: the interface is among the parameters, which its operation gets as well.
 template <class Iface>
 struct CreateEndpoint {
     static ucs_status_t function(const uct_ep_params *params, uct_ep_h *ep) noexcept {
@@ -150,12 +150,13 @@ struct CreateEndpoint {
 
 } // namespace edge
 
-// Puts Class::method into the slot, if the class has it. A slot of UCX's struct below it may have the same name.
+// Puts Class::method into the slot, if the class has that method. The base of the class, which is a struct of UCX, may
+// have a data member of the same name.
 #define GAUDI_UCX_EDGE(Class, table, slot, method)                                                                     \
     if constexpr (requires { requires std::is_member_function_pointer_v<decltype(&Class::method)>; })                  \
     (table).slot = edge::Entry<Class, &Class::method, #slot, decltype((table).slot)>::function
 
-// Slots and operations have the same names.
+/// The table of a memory domain: slots and operations have the same names.
 template <class Md>
 uct_md_ops make_md_ops() noexcept {
     uct_md_ops ops = edge::all_unsupported<uct_md_ops>();
@@ -173,17 +174,17 @@ uct_md_ops make_md_ops() noexcept {
     return ops;
 }
 
-// The functions of a component: query_md_resources, md_open, rkey_*. Names, tables and lists are the caller's.
+/// Sets the functions of a component: query_md_resources, md_open, rkey_*. The caller sets names, tables and lists.
 template <class Component>
 void fill_component(uct_component &component) noexcept {
-    component.query_md_resources = edge::answer<decltype(component.query_md_resources)>(edge::unsupported);
-    component.md_open = edge::answer<decltype(component.md_open)>(edge::unsupported);
-    component.cm_open = edge::answer<decltype(component.cm_open)>(edge::unsupported);
-    component.rkey_unpack = edge::answer<decltype(component.rkey_unpack)>(edge::unsupported);
-    component.rkey_ptr = edge::answer<decltype(component.rkey_ptr)>(edge::unsupported);
-    component.rkey_release = edge::answer<decltype(component.rkey_release)>(edge::unsupported);
-    component.rkey_compare = edge::answer<decltype(component.rkey_compare)>(edge::unsupported);
-    component.md_vfs_init = edge::answer<decltype(component.md_vfs_init)>(edge::nothing);
+    component.query_md_resources = edge::make_slot<decltype(component.query_md_resources)>(edge::unsupported);
+    component.md_open = edge::make_slot<decltype(component.md_open)>(edge::unsupported);
+    component.cm_open = edge::make_slot<decltype(component.cm_open)>(edge::unsupported);
+    component.rkey_unpack = edge::make_slot<decltype(component.rkey_unpack)>(edge::unsupported);
+    component.rkey_ptr = edge::make_slot<decltype(component.rkey_ptr)>(edge::unsupported);
+    component.rkey_release = edge::make_slot<decltype(component.rkey_release)>(edge::unsupported);
+    component.rkey_compare = edge::make_slot<decltype(component.rkey_compare)>(edge::unsupported);
+    component.md_vfs_init = edge::make_slot<decltype(component.md_vfs_init)>(edge::nothing);
     GAUDI_UCX_EDGE(Component, component, query_md_resources, query_md_resources);
     GAUDI_UCX_EDGE(Component, component, md_open, md_open);
     GAUDI_UCX_EDGE(Component, component, rkey_unpack, rkey_unpack);
@@ -192,24 +193,25 @@ void fill_component(uct_component &component) noexcept {
     GAUDI_UCX_EDGE(Component, component, rkey_compare, rkey_compare);
 }
 
-// The functions of a transport are operations of its domain: query_devices and iface_open.
+/// Sets the functions of a transport, which are operations of its domain: query_devices and iface_open.
 template <class Md>
 void fill_tl(uct_tl &tl) noexcept {
-    tl.query_devices = edge::answer<decltype(tl.query_devices)>(edge::unsupported);
-    tl.iface_open = edge::answer<decltype(tl.iface_open)>(edge::unsupported);
+    tl.query_devices = edge::make_slot<decltype(tl.query_devices)>(edge::unsupported);
+    tl.iface_open = edge::make_slot<decltype(tl.iface_open)>(edge::unsupported);
     GAUDI_UCX_EDGE(Md, tl, query_devices, query_devices);
     GAUDI_UCX_EDGE(Md, tl, iface_open, iface_open);
 }
 
-// Operations drop the prefix of their slot: Ep::put_zcopy, Iface::progress. Iface::create_ep(params, ep) is ep_create.
-// What neither class has and UCX has a base for, is UCX's.
+/// The table of a transport. Operations have the names of their slots without the prefix: Ep::put_zcopy,
+/// Iface::progress; Iface::create_ep(params, ep) is ep_create. A slot for which neither class has an operation holds
+/// UCX's base function, where there is one.
 template <class Iface, class Ep>
 uct_iface_ops make_iface_ops(const Functions &uct) noexcept {
     uct_iface_ops ops = edge::all_unsupported<uct_iface_ops>();
     ops.iface_progress_enable = uct.uct_base_iface_progress_enable;
     ops.iface_progress_disable = uct.uct_base_iface_progress_disable;
     ops.iface_is_reachable = uct.uct_base_iface_is_reachable;
-    ops.iface_progress = edge::answer<decltype(ops.iface_progress)>(edge::nothing);
+    ops.iface_progress = edge::make_slot<decltype(ops.iface_progress)>(edge::nothing);
     if constexpr (requires { &Iface::create_ep; })
         ops.ep_create = edge::CreateEndpoint<Iface>::function;
     GAUDI_UCX_EDGE(Ep, ops, ep_put_short, put_short);
@@ -246,8 +248,8 @@ uct_iface_internal_ops make_iface_internal_ops(const Functions &uct) noexcept {
     uct_iface_internal_ops ops = edge::all_unsupported<uct_iface_internal_ops>();
     ops.iface_query_v2 = uct.uct_iface_base_query_v2;
     ops.ep_is_connected = uct.uct_base_ep_is_connected;
-    ops.iface_vfs_refresh = edge::answer<decltype(ops.iface_vfs_refresh)>(edge::nothing);
-    ops.iface_is_reachable_v2 = edge::answer<decltype(ops.iface_is_reachable_v2)>(edge::nothing);
+    ops.iface_vfs_refresh = edge::make_slot<decltype(ops.iface_vfs_refresh)>(edge::nothing);
+    ops.iface_is_reachable_v2 = edge::make_slot<decltype(ops.iface_is_reachable_v2)>(edge::nothing);
     GAUDI_UCX_EDGE(Iface, ops, iface_estimate_perf, estimate_perf);
     GAUDI_UCX_EDGE(Iface, ops, iface_vfs_refresh, vfs_refresh);
     GAUDI_UCX_EDGE(Iface, ops, iface_is_reachable_v2, is_reachable_v2);

@@ -5,7 +5,7 @@
 
 namespace gaudi::ucx {
 
-// The prototypes. Nothing defines them: each is only looked up in the UCX that loaded us.
+// The prototypes. Nothing defines them: each is looked up in the UCX that loaded the module.
 namespace declared {
 
 // ---- libucs
@@ -81,7 +81,7 @@ int uct_base_ep_is_connected(uct_ep_h ep, const uct_ep_is_connected_params *para
 void uct_base_iface_progress_enable(uct_iface_h iface, unsigned flags);
 void uct_base_iface_progress_disable(uct_iface_h iface, unsigned flags);
 
-// Its dispatchers: the ABI proof calls them, see proof.h. Most have other users too.
+// The dispatchers of libuct: the ABI proof calls them, see proof.h.
 void uct_md_close(uct_md_h md);
 ucs_status_t uct_md_query_v2(uct_md_h md, uct_md_attr_v2 *attr);
 ucs_status_t uct_md_mem_alloc(uct_md_h md, std::size_t *length, void **address, ucs_memory_type_t mem_type,
@@ -107,7 +107,7 @@ ucs_status_t uct_iface_query_v2(uct_iface_h iface, uct_iface_attr_v2 *attr);
 ucs_status_t uct_iface_estimate_perf(uct_iface_h iface, uct_perf_attr *attr);
 int uct_iface_is_reachable_v2(uct_iface_h iface, const uct_iface_is_reachable_params *params);
 int uct_ep_is_connected(uct_ep_h ep, const uct_ep_is_connected_params *params);
-ucs_status_t uct_ep_get_sgl_zcopy(); // 1.23, and of interest only for being there
+ucs_status_t uct_ep_get_sgl_zcopy(); // 1.23; never called, only its presence counts
 
 // ---- libucm
 extern ucs_list_link ucm_event_installer_list;
@@ -122,7 +122,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
 
 } // namespace declared
 
-// Who lacks one of these is refused, with its name.
+// A UCX that lacks a required function is refused, and the message names the function.
 #define GAUDI_UCX_UCS_REQUIRED(X)                                                                                      \
     X(ucs_malloc)                                                                                                      \
     X(ucs_calloc)                                                                                                      \
@@ -181,7 +181,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
 
 #define GAUDI_UCX_UCM_OPTIONAL(X) X(ucm_reloc_modify)
 
-// The first two are what UCX before 1.22 lacks, so that a refusal names what tells the versions apart.
+// UCX before 1.22 lacks the first two: they come first, so that the message names what tells the versions apart.
 #define GAUDI_UCX_UCT_REQUIRED(X)                                                                                      \
     X(uct_iface_query_v2)                                                                                              \
     X(uct_md_mem_query_v2)                                                                                             \
@@ -225,14 +225,14 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(uct_md_mem_elem_release)                                                                                         \
     X(uct_ep_get_sgl_zcopy)
 
-// Functions, and data by address, of one UCX.
+/// The functions of one UCX, and its data by address.
 struct Functions {
 #define GAUDI_UCX_MEMBER(name) decltype(&declared::name) name = nullptr;
     GAUDI_UCX_UCS_REQUIRED(GAUDI_UCX_MEMBER)
     GAUDI_UCX_UCS_OPTIONAL(GAUDI_UCX_MEMBER)
     GAUDI_UCX_UCM_REQUIRED(GAUDI_UCX_MEMBER)
     GAUDI_UCX_UCM_OPTIONAL(GAUDI_UCX_MEMBER)
-    GAUDI_UCX_UCT_REQUIRED(GAUDI_UCX_MEMBER) // set by Host::find_uct
+    GAUDI_UCX_UCT_REQUIRED(GAUDI_UCX_MEMBER) // Host::find_uct sets these
     GAUDI_UCX_UCT_OPTIONAL(GAUDI_UCX_MEMBER)
 #undef GAUDI_UCX_MEMBER
 };

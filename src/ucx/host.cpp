@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host.h"
 
-#include <cerrno>
-#include <cstdarg>
-#include <cstdio>
-#include <dlfcn.h>
-#include <mutex>
-#include <type_traits>
+#include "objects.h"
 
 #include <fmt/format.h>
 
-#include "objects.h"
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <mutex>
+#include <type_traits>
 
 namespace gaudi::ucx {
 namespace {
 
-std::mutex finding;
-Host *hosts = nullptr;
-static_assert(std::is_trivially_destructible_v<std::mutex>, "UCX calls after exit handlers ran");
+std::mutex s_finding;
+Host *s_hosts = nullptr; // the list of all, guarded by s_finding
+static_assert(std::is_trivially_destructible_v<std::mutex>, "UCX calls even after exit handlers have run");
 
 template <class Pointer>
 bool resolve(void *object, const char *name, Pointer &pointer) noexcept {
     constexpr bool is_function = std::is_function_v<std::remove_pointer_t<Pointer>>;
-    pointer = reinterpret_cast<Pointer>(is_function ? ::dlsym(object, name) : variable(object, name));
+    pointer = reinterpret_cast<Pointer>(is_function ? ::dlsym(object, name) : find_variable(object, name));
     return pointer != nullptr;
 }
 
-// The name of the first required symbol that is missing, or nullptr.
+// These functions return the name of the first required symbol that is missing, or nullptr.
 #define GAUDI_UCX_REQUIRE(name)                                                                                        \
     if (!resolve(object, #name, functions.name))                                                                       \
         return #name;
@@ -53,10 +54,10 @@ const char *resolve_uct(void *object, Functions &functions) noexcept {
 #undef GAUDI_UCX_REQUIRE
 #undef GAUDI_UCX_TRY
 
-// The loaded object of that library which works on the same libucs, by the look-up that the loader itself made.
-void *sibling(std::string_view library, const Functions &functions) {
-    for (const std::string &name : loaded_objects(library)) {
-        void *object = reference(name);
+/// The loaded object of a library that uses the same libucs, judged by the function that the loader finds from it.
+void *find_sibling(std::string_view library, const Functions &functions) {
+    for (const std::string &name : list_loaded_objects(library)) {
+        void *object = reference_object(name);
         if (object == nullptr)
             continue;
         if (::dlsym(object, "ucs_malloc") == reinterpret_cast<void *>(functions.ucs_malloc))
@@ -66,23 +67,24 @@ void *sibling(std::string_view library, const Functions &functions) {
     return nullptr;
 }
 
-Error lacks(const std::string &who, const char *library, const char *symbol) {
-    return {ENOSYS, "dlsym", fmt::format("{} cannot be used: its {} has no {}", who, library, symbol)};
+Error make_missing_error(const std::string &ucx, const char *library, const char *symbol) {
+    return {ENOSYS, "dlsym", fmt::format("{} cannot be used: its {} has no {}", ucx, library, symbol)};
 }
 
 } // namespace
 
-Result<Host *> Host::of(const void *caller) {
+Result<Host *> Host::find(const void *caller) {
     Dl_info info{};
-    void *ucs = reference_at(caller);
+    void *ucs = reference_object_at(caller);
     if (ucs == nullptr || ::dladdr(caller, &info) == 0)
-        return tl::unexpected(Error{EINVAL, "dladdr", "the code that loads the module is in no library"});
+        return tl::unexpected(
+            Error{EINVAL, "dladdr", fmt::format("the module's caller at {} is in no library", caller)});
     const std::string path = info.dli_fname;
 
-    const std::lock_guard lock(finding);
-    for (Host *known = hosts; known != nullptr; known = known->m_next) {
+    const std::lock_guard lock(s_finding);
+    for (Host *known = s_hosts; known != nullptr; known = known->m_next) {
         if (known->m_ucs == ucs) {
-            ::dlclose(ucs); // the first reference keeps it
+            ::dlclose(ucs); // the Host holds a reference of its own
             return known;
         }
     }
@@ -91,34 +93,34 @@ Result<Host *> Host::of(const void *caller) {
     const char *missing = resolve_ucs(ucs, functions);
     const char *library = "libucs";
     if (missing == nullptr) {
-        // libucs depends on its libucm, so a look-up in libucs finds the right one.
-        void *ucm = reference_at(::dlsym(ucs, "ucm_event_dispatch"));
+        // libucs depends on its libucm, so a look-up in libucs finds the right one of several.
+        void *ucm = reference_object_at(::dlsym(ucs, "ucm_event_dispatch"));
         missing = ucm != nullptr ? resolve_ucm(ucm, functions) : "ucm_event_dispatch";
         library = "libucm";
     }
     if (missing != nullptr) {
-        Error error = lacks(fmt::format("the UCX of {}", path), library, missing);
+        Error error = make_missing_error(fmt::format("the UCX of {}", path), library, missing);
         ::dlclose(ucs);
         return tl::unexpected(std::move(error));
     }
-    hosts = new Host(hosts, ucs, functions, path);
-    return hosts;
+    s_hosts = new Host(s_hosts, ucs, functions, path);
+    return s_hosts;
 }
 
 Result<void> Host::find_uct() {
-    const std::lock_guard lock(finding);
+    const std::lock_guard lock(s_finding);
     if (m_has_uct)
         return {};
-    void *uct = sibling("libuct", m_functions);
+    void *uct = find_sibling("libuct", m_functions);
     if (uct == nullptr)
         return tl::unexpected(
-            Error{ENOENT, "dlopen", fmt::format("{} cannot be used: no libuct that works on it is loaded", name())});
+            Error{ENOENT, "dlopen", fmt::format("{} cannot be used: the process has not loaded its libuct", name())});
     Functions functions = m_functions;
     if (const char *missing = resolve_uct(uct, functions); missing != nullptr) {
         ::dlclose(uct);
-        return tl::unexpected(lacks(name(), "libuct", missing));
+        return tl::unexpected(make_missing_error(name(), "libuct", missing));
     }
-    // Only these: another thread may be using the rest.
+    // Only the uct_* functions: another thread may be calling the others.
 #define GAUDI_UCX_SET(name) m_functions.name = functions.name;
     GAUDI_UCX_UCT_REQUIRED(GAUDI_UCX_SET)
     GAUDI_UCX_UCT_OPTIONAL(GAUDI_UCX_SET)
@@ -128,7 +130,7 @@ Result<void> Host::find_uct() {
 }
 
 std::optional<Version> Host::version() const {
-    void *ucp = sibling("libucp", m_functions);
+    void *ucp = find_sibling("libucp", m_functions);
     if (ucp == nullptr)
         return std::nullopt;
     decltype(&declared::ucp_get_version) get = nullptr;
@@ -152,7 +154,7 @@ void Host::log(ucs_log_level_t level, const char *file, unsigned line, const cha
                ...) const noexcept {
     if (!log_enabled(level))
         return;
-    char text[1024]; // UCX cuts longer lines too
+    char text[1024]; // UCX truncates longer lines as well
     va_list arguments;
     va_start(arguments, format);
     const int length = std::vsnprintf(text, sizeof(text), format, arguments);

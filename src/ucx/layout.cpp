@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "layout.h"
 
-#include <cstddef>
-
 #include "abi.h"
+
+#include <cstddef>
 
 namespace gaudi::ucx {
 

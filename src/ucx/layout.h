@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // The layouts that abi_*.h must have, in one table with two readers: layout.cpp compares it with our declarations, and
 // a test compares it with the debug information of a real UCX.
 //
 // S(library, struct, its name in UCX, bytes)  a whole struct
 // T(library, struct, its name in UCX, bytes)  a table that we make longer than UCX has it, so only its fields count
 // F(struct, field, offset)                    a field of the struct above, by its name in UCX
+#pragma once
+
 #define GAUDI_UCX_LAYOUT(S, T, F)                                                                                      \
     S(ucs, ucs_memory_info, struct ucs_memory_info, 32)                                                                \
     F(ucs_memory_info, type, 0)                                                                                        \

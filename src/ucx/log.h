@@ -3,7 +3,7 @@
 
 #include "host.h"
 
-// GAUDI_UCX_LOG(host, WARN, "card %d is lost", index): arguments are evaluated only when the line will be printed.
+/// GAUDI_UCX_LOG(host, WARN, "card %d is lost", index): arguments are evaluated only when the line will be printed.
 #define GAUDI_UCX_LOG(host, level, ...)                                                                                \
     do {                                                                                                               \
         const ::gaudi::ucx::Host &log_host = (host);                                                                   \

@@ -3,7 +3,7 @@
 
 namespace gaudi::ucx {
 
-// The text is what `ucx_info -f` shows as the syntax of the value.
+// `ucx_info -f` shows the text as the syntax of the value.
 #define GAUDI_UCX_PARSER(type, clone, text)                                                                            \
     {                                                                                                                  \
         m_functions.ucs_config_sscanf_##type, m_functions.ucs_config_sprintf_##type,                                   \
@@ -61,7 +61,7 @@ ucs_config_parser Host::key_value_parser(const ucs_config_key_value_param *param
 
 ucs_config_parser Host::table_parser(const ucs_config_field *table) const noexcept {
     return {m_functions.ucs_config_sscanf_table,
-            nullptr, // a table is written row by row
+            nullptr, // UCX writes a table row by row
             m_functions.ucs_config_clone_table,
             m_functions.ucs_config_release_table,
             m_functions.ucs_config_help_table,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "proof.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -10,44 +12,42 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace gaudi::ucx {
 namespace {
 
 // ---- numbered stubs
 
-constexpr int no_hit = -1;
-constexpr std::size_t table_slots = 64; // more than any table has, so that one that grew is still inside
-constexpr int stray = 1000;             // stubs in places where no table should be looked for count from here
+constexpr int kNoHit = -1;
+constexpr std::size_t kTableSlots = 64; // more than any table has, so that a table which grew still fits
+constexpr int kFirstStray = 1000;       // the first number of stubs in places where no table is declared
 
-std::mutex proving; // the stubs have one place to leave their number
-int hit = no_hit;
+std::mutex s_proving; // guards s_hit
+int s_hit = kNoHit;   // the number of the stub that was called last
 static_assert(std::is_trivially_destructible_v<std::mutex>);
 
 template <int number>
 long stub() noexcept {
-    hit = number;
-    return UCS_ERR_UNSUPPORTED; // nothing that a dispatcher does after a success is wanted
+    s_hit = number;
+    return UCS_ERR_UNSUPPORTED; // after a success a dispatcher would go on
 }
 
 using Stub = long (*)() noexcept;
-using StubTable = std::array<Stub, table_slots>;
+using StubTable = std::array<Stub, kTableSlots>;
 
 template <int first>
-StubTable stub_table() noexcept {
+StubTable make_stub_table() noexcept {
     return []<int... slot>(std::integer_sequence<int, slot...>) { return StubTable{stub<first + slot>...}; }
-    (std::make_integer_sequence<int, static_cast<int>(table_slots)>());
+    (std::make_integer_sequence<int, static_cast<int>(kTableSlots)>());
 }
 
 // ---- scratch objects
 
-// Everything a dispatcher may look at on its way to a slot. Where our layout has no table but another might have one,
-// there is a table of stray stubs: a wrong guess gets a number, not a crash.
+/// All objects that a dispatcher may read on its way to a slot. Where our layout has no table but another one may have,
+/// there is a table of stray stubs: a library with that layout calls a stub, and does not crash.
 struct Scratch {
-    StubTable md_ops = stub_table<0>();
-    StubTable internal_ops = stub_table<0>();
-    StubTable stray_ops = stub_table<stray>();
+    StubTable md_ops = make_stub_table<0>();
+    StubTable internal_ops = make_stub_table<0>();
+    StubTable stray_ops = make_stub_table<kFirstStray>();
     union Interface {
         std::array<const void *, 512> words;
         uct_base_iface iface;
@@ -55,12 +55,12 @@ struct Scratch {
     uct_component component{};
     std::array<void *, 64> md{};
     std::array<void *, 64> ep{};
-    std::array<char, 4096> zeros{}; // for any structure of parameters or attributes
+    std::array<char, 4096> zeros{}; // for any struct of parameters or attributes
     std::array<char, 4096> output{};
 
     Scratch() noexcept {
         interface.words.fill(&stray_ops);
-        const StubTable iface_ops = stub_table<0>();
+        const StubTable iface_ops = make_stub_table<0>();
         std::memcpy(&interface.iface.super.ops, iface_ops.data(), sizeof(uct_iface_ops));
         interface.iface.internal_ops = reinterpret_cast<uct_iface_internal_ops *>(&internal_ops);
         std::memcpy(component.name, "gaudi_proof", sizeof("gaudi_proof"));
@@ -87,29 +87,31 @@ struct Scratch {
 
 // ---- calls
 
-constexpr std::size_t slot_of(std::size_t offset) { return offset / sizeof(void *); }
+constexpr std::size_t slot_at(std::size_t offset) { return offset / sizeof(void *); }
 
-Error unlike(std::string found, std::string needed) { return {EPROTO, "prove", fmt::format("{}, {}", found, needed)}; }
+Error make_mismatch(std::string found, std::string needed) {
+    return {EPROTO, "prove", fmt::format("{}, {}", found, needed)};
+}
 
 template <class Call>
-Result<void> expect(const char *dispatcher, const char *table, std::size_t slot, Call &&call) {
-    hit = no_hit;
+Result<void> expect_slot(const char *dispatcher, const char *table, std::size_t slot, Call &&call) {
+    s_hit = kNoHit;
     call();
-    if (hit == static_cast<int>(slot))
+    if (s_hit == static_cast<int>(slot))
         return {};
-    if (hit == no_hit)
-        return tl::unexpected(unlike(fmt::format("its {} calls no operation", dispatcher),
-                                     fmt::format("slot {} of {} is needed", slot, table)));
-    if (hit >= stray)
-        return tl::unexpected(unlike(fmt::format("its {} looks for {} in another place", dispatcher, table),
-                                     fmt::format("slot {} of it is needed", slot)));
-    return tl::unexpected(unlike(fmt::format("its {} calls slot {} of {}", dispatcher, hit, table),
-                                 fmt::format("slot {} is needed", slot)));
+    if (s_hit == kNoHit)
+        return tl::unexpected(make_mismatch(fmt::format("its {} calls no operation", dispatcher),
+                                            fmt::format("slot {} of {} is needed", slot, table)));
+    if (s_hit >= kFirstStray)
+        return tl::unexpected(make_mismatch(fmt::format("its {} looks for {} in another place", dispatcher, table),
+                                            fmt::format("slot {} of it is needed", slot)));
+    return tl::unexpected(make_mismatch(fmt::format("its {} calls slot {} of {}", dispatcher, s_hit, table),
+                                        fmt::format("slot {} is needed", slot)));
 }
 
 #define GAUDI_UCX_EXPECT(dispatcher, table, slot, ...)                                                                 \
     if (Result<void> held =                                                                                            \
-            expect(#dispatcher, #table, slot_of(offsetof(table, slot)), [&] { uct.dispatcher(__VA_ARGS__); });         \
+            expect_slot(#dispatcher, #table, slot_at(offsetof(table, slot)), [&] { uct.dispatcher(__VA_ARGS__); });    \
         !held)                                                                                                         \
     return held
 
@@ -148,7 +150,7 @@ Result<void> prove_md(const Functions &uct, Scratch &scratch) {
     return {};
 }
 
-// In the order of the slots, so that a table with more of them is noticed before a call goes past its end.
+/// Calls in the order of the slots, so that a longer table is noticed before a call goes past the end of ours.
 Result<void> prove_iface(const Functions &uct, Scratch &scratch) {
     const uct_iface_h iface = scratch.iface_handle();
     const uct_ep_h ep = scratch.ep_handle();
@@ -174,7 +176,7 @@ Result<void> prove_iface(const Functions &uct, Scratch &scratch) {
 
 #undef GAUDI_UCX_EXPECT
 
-// Before any call: in a build with other sizes even the way to a slot may differ.
+/// To be called before the dispatchers: in a build with other sizes even the way to a slot may differ.
 Result<void> prove_sizes(const Functions &uct) {
     const std::tuple<const char *, const ucs_class *, std::size_t> classes[] = {
         {"uct_base_iface", uct.uct_base_iface_t_class, sizeof(uct_base_iface)},
@@ -182,8 +184,9 @@ Result<void> prove_sizes(const Functions &uct) {
     };
     for (const auto &[name, found, needed] : classes) {
         if (found->size != needed)
-            return tl::unexpected(unlike(fmt::format("its {} has {} bytes", name, found->size),
-                                         fmt::format("{} are needed (a build with statistics has more)", needed)));
+            return tl::unexpected(
+                make_mismatch(fmt::format("its {} has {} bytes", name, found->size),
+                              fmt::format("{} are needed (a build with statistics has more)", needed)));
     }
     return {};
 }
@@ -202,12 +205,12 @@ const char *tables_name(Tables tables) noexcept {
     return "unknown";
 }
 
-bool newer_than_tested(const Version &version) noexcept {
-    return std::tie(version.major, version.minor) > std::tie(newest_tested.major, newest_tested.minor);
+bool is_newer_than_tested(const Version &version) noexcept {
+    return std::tie(version.major, version.minor) > std::tie(kNewestTested.major, kNewestTested.minor);
 }
 
-Result<Tables> prove(const Functions &uct) {
-    const std::lock_guard lock(proving);
+Result<Tables> prove_tables(const Functions &uct) {
+    const std::lock_guard lock(s_proving);
     const auto scratch = std::make_unique<Scratch>();
     if (Result<void> held = prove_sizes(uct); !held)
         return tl::unexpected(held.error());

@@ -5,7 +5,7 @@
 
 namespace gaudi::ucx {
 
-// The operation tables that are known. All of them fit into the ones of abi.h.
+/// The operation tables that are known. All of them fit into those of abi.h.
 enum class Tables {
     v1_22_0,
     v1_22_x, // with mem_elem_release, as on the branch after 1.22.0
@@ -14,14 +14,14 @@ enum class Tables {
 
 const char *tables_name(Tables tables) noexcept;
 
-// The newest minor that the tests run on.
-constexpr Version newest_tested{1, 23, 0};
+/// The newest minor that the tests run on.
+constexpr Version kNewestTested{1, 23, 0};
 
-bool newer_than_tested(const Version &version) noexcept;
+bool is_newer_than_tested(const Version &version) noexcept;
 
-// Proves on the very library that its operation tables and classes are the declared ones: numbered stubs in scratch
-// tables are called through libuct's own dispatchers and must be hit at the declared slots. Costs microseconds. The
-// error's text says what was found and what is needed.
-Result<Tables> prove(const Functions &uct);
+/// Proves on the loaded library that its operation tables and classes are the declared ones: libuct's own dispatchers
+/// are called on scratch tables of numbered stubs, and must call the stubs at the declared slots. Takes microseconds.
+/// The text of the error says what was found and what is needed.
+Result<Tables> prove_tables(const Functions &uct);
 
 } // namespace gaudi::ucx

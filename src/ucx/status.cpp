@@ -68,21 +68,21 @@ thunk::Error current_exception_error(const char *operation) noexcept {
     try {
         throw;
     } catch (const std::bad_alloc &) {
-        return {ENOMEM, operation, "out of memory"}; // short enough to need none
+        return {ENOMEM, operation, "out of memory"}; // short enough for std::string to allocate nothing
     } catch (const std::system_error &error) {
         try {
             return {code_of(error), operation, error.what()};
         } catch (...) {
-            return {code_of(error), operation, {}};
+            return {code_of(error), operation, "out of memory"};
         }
     } catch (const std::exception &error) {
         try {
             return {EIO, operation, error.what()};
         } catch (...) {
-            return {EIO, operation, {}};
+            return {EIO, operation, "out of memory"};
         }
     } catch (...) {
-        return {EIO, operation, {}};
+        return {EIO, operation, "unknown error"};
     }
 }
 

@@ -6,10 +6,10 @@
 
 namespace gaudi::ucx {
 
-// What UCX is told when something failed with this errno. Never UCS_OK: an error without a number is an I/O error.
+/// The status for an errno. Never UCS_OK: an unknown errno, or 0, is UCS_ERR_IO_ERROR.
 ucs_status_t status_from_errno(int code) noexcept;
 
-// Of the exception that is being handled, for a catch block that must not throw.
+/// The error for the exception that is being handled, for a catch block that must not throw.
 thunk::Error current_exception_error(const char *operation) noexcept;
 
 } // namespace gaudi::ucx

@@ -256,7 +256,7 @@ struct Iface : uct_base_iface {
 /// What ucs_module_global_init does; `caller` is in UCX.
 template <class Md>
 signed char start(const void *caller) {
-    const auto host = Host::of(caller);
+    const auto host = Host::find(caller);
     if (!host || !(*host)->find_uct())
         return UCS_ERR_UNSUPPORTED;
     auto *component = new Component<Md>(**host);

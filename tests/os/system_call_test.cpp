@@ -2,6 +2,7 @@
 #include "os/system_call.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/uio.h>
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // The only file that sees UCX's own headers: their macros have the names of our constants.
+#include "constants.h"
 
 #include <ucm/api/ucm.h>
 #include <ucs/config/parser.h>
@@ -11,8 +11,6 @@
 #include <ucs/type/status.h>
 #include <ucs/type/thread_mode.h>
 #include <uct/api/uct.h>
-
-#include "constants.h"
 
 #define ROW(name) {#name, (long)(name)},
 const Constant public_constants_of_ucx[] = {UCX_PUBLIC_CONSTANTS(ROW){nullptr, 0}};

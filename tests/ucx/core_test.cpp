@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // libgaudi-core.so.1 by its exported functions, called from libraries that pretend to be UCX.
-
 #include "core/core.h"
 
-#include <dlfcn.h>
-#include <string>
+#include "ucx/abi.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ucx/abi.h"
+#include <dlfcn.h>
+
+#include <string>
 
 namespace gaudi::ucx {
 namespace {
@@ -31,7 +30,7 @@ struct Loaded {
     std::string err;
 };
 
-// As if a module were loaded by the code at `caller`.
+/// Calls the core as a module does that the code at `caller` has loaded.
 Loaded load(const char *function, void *caller) {
     const auto entry = reinterpret_cast<decltype(&gaudi_core_uct_load)>(::dlsym(open(GAUDI_CORE), function));
     testing::internal::CaptureStdout();
@@ -51,7 +50,7 @@ void *fake(const std::string &ucx) {
     return ::dlsym(ucs, "ucs_log_dispatch");
 }
 
-TEST(CoreTest, ServesATestedUcx) {
+TEST(Core, tested_ucx_is_served) {
     const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_TESTED));
     EXPECT_EQ(loaded.status, UCS_OK);
     EXPECT_THAT(loaded.out,
@@ -60,7 +59,7 @@ TEST(CoreTest, ServesATestedUcx) {
     EXPECT_EQ(loaded.err, "");
 }
 
-TEST(CoreTest, SaysThatAUcxIsNewerThanTheTestsAndServesIt) {
+TEST(Core, newer_ucx_whose_abi_fits_is_served_and_logged) {
     const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_NEWER));
     EXPECT_EQ(loaded.status, UCS_OK);
     EXPECT_THAT(loaded.out, HasSubstr("4 UCX 1.24.0 (" + file("libucs", FAKE_UCX_NEWER) +
@@ -69,7 +68,7 @@ TEST(CoreTest, SaysThatAUcxIsNewerThanTheTestsAndServesIt) {
     EXPECT_THAT(loaded.out, HasSubstr("serves UCX 1.24.0"));
 }
 
-TEST(CoreTest, RefusesABuildWithStatistics) {
+TEST(Core, ucx_built_with_statistics_is_refused) {
     const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_STATISTICS));
     EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
     EXPECT_EQ(loaded.out, "2 no Gaudi support: UCX 1.22.0 (" + file("libucs", FAKE_UCX_STATISTICS) +
@@ -77,42 +76,42 @@ TEST(CoreTest, RefusesABuildWithStatistics) {
                               "statistics has more); ucx-gaudi needs UCX 1.22 or later, built without statistics\n");
 }
 
-TEST(CoreTest, RefusesANewerUcxWhoseTablesDiffer) {
+TEST(Core, newer_ucx_whose_tables_differ_is_refused) {
     const Loaded loaded = load("gaudi_core_uct_load", fake(FAKE_UCX_SHIFTED));
     EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
     EXPECT_THAT(loaded.out, HasSubstr("its uct_md_mem_reg_v2 calls slot 6 of uct_md_ops, slot 5 is needed"));
 }
 
-TEST(CoreTest, ServesEachUcxOnce) {
+TEST(Core, second_module_of_the_same_ucx_is_refused) {
     void *caller = fake(FAKE_UCX_TESTED);
     EXPECT_EQ(load("gaudi_core_uct_load", caller).status, UCS_OK);
     const Loaded again = load("gaudi_core_uct_load", caller);
     EXPECT_EQ(again.status, UCS_ERR_ALREADY_EXISTS);
-    EXPECT_EQ(again.out, "5 the module is loaded a second time, under another name\n");
+    EXPECT_EQ(again.out, "5 the module is loaded already, under another name; this copy is not used\n");
 }
 
-TEST(CoreTest, ServesTwoUcx) {
+TEST(Core, two_ucx_are_both_served) {
     EXPECT_EQ(load("gaudi_core_uct_load", fake(FAKE_UCX_TESTED)).status, UCS_OK);
     const Loaded newer = load("gaudi_core_uct_load", fake(FAKE_UCX_NEWER));
     EXPECT_EQ(newer.status, UCS_OK);
     EXPECT_THAT(newer.out, HasSubstr("serves UCX 1.24.0 (" + file("libucs", FAKE_UCX_NEWER)));
 }
 
-TEST(CoreTest, RefusesAUcxWithoutItsLibuct) {
+TEST(Core, ucx_without_its_libuct_is_refused) {
     const Loaded loaded =
         load("gaudi_core_uct_load", ::dlsym(open(file("libucs", FAKE_UCX_TESTED)), "ucs_log_dispatch"));
     EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
-    EXPECT_THAT(loaded.out, HasSubstr("no libuct that works on it is loaded"));
+    EXPECT_THAT(loaded.out, HasSubstr("the process has not loaded its libuct"));
 }
 
-TEST(CoreTest, SaysOnStderrWhyALibraryIsNoUcx) {
+TEST(Core, library_that_is_no_ucx_is_refused_on_stderr) {
     const Loaded loaded = load("gaudi_core_uct_load", ::dlsym(open(FAKE_UCS_WITHOUT_LOOKUP), "ucs_log_dispatch"));
     EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
     EXPECT_EQ(loaded.err, "ucx-gaudi: no Gaudi support: the UCX of " FAKE_UCS_WITHOUT_LOOKUP
                           " cannot be used: its libucs has no ucs_memtype_cache_lookup; UCX 1.22 or later is needed\n");
 }
 
-TEST(CoreTest, RefusesACallerThatIsInNoLibrary) {
+TEST(Core, caller_in_no_library_is_refused) {
     int on_stack = 0;
     for (const char *function : {"gaudi_core_uct_load", "gaudi_core_ucm_load", "gaudi_core_perftest_load"})
         EXPECT_EQ(load(function, &on_stack).status, UCS_ERR_UNSUPPORTED) << function;

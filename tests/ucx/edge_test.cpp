@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx/edge.h"
 
+#include <gtest/gtest.h>
+
 #include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <string>
-
-#include <gtest/gtest.h>
 
 namespace gaudi::ucx {
 namespace {
@@ -32,10 +32,10 @@ public:
         *count = 5;
         return {};
     }
-    void failed(const Error &error) noexcept { told += error.text + ";"; }
+    void failed(const Error &error) noexcept { errors += error.text + ";"; }
 
     bool closed = false;
-    std::string told;
+    std::string errors;
 };
 
 class Component : public uct_component {
@@ -75,7 +75,7 @@ public:
     unsigned seen = 0;
 };
 
-TEST(EdgeTest, CallsTheOperationsThatTheClassHas) {
+TEST(Edge, slot_calls_the_operation_of_the_class) {
     const uct_md_ops ops = make_md_ops<Md>();
     Md md;
     uct_md_attr_v2 attr{};
@@ -85,19 +85,19 @@ TEST(EdgeTest, CallsTheOperationsThatTheClassHas) {
     EXPECT_EQ(ops.mkey_pack(&md, nullptr, nullptr, 0, nullptr, nullptr), UCS_OK);
     ops.close(&md);
     EXPECT_TRUE(md.closed);
-    EXPECT_EQ(md.told, "");
+    EXPECT_EQ(md.errors, "");
 }
 
-TEST(EdgeTest, TranslatesErrorsAndTellsTheObject) {
+TEST(Edge, error_becomes_a_status_and_reaches_the_object) {
     const uct_md_ops ops = make_md_ops<Md>();
     Md md;
     EXPECT_EQ(ops.mem_free(&md, nullptr), UCS_ERR_BUSY);
     EXPECT_EQ(ops.mem_reg(&md, nullptr, 0, nullptr, nullptr), UCS_ERR_NO_MEMORY);
     EXPECT_EQ(ops.mem_reg(&md, nullptr, 1, nullptr, nullptr), UCS_ERR_IO_ERROR);
-    EXPECT_EQ(md.told, "what happened;out of memory;the reason;");
+    EXPECT_EQ(md.errors, "what happened;out of memory;the reason;");
 }
 
-TEST(EdgeTest, EveryOtherSlotSaysUnsupported) {
+TEST(Edge, slot_without_an_operation_is_unsupported) {
     const uct_md_ops ops = make_md_ops<Md>();
     Md md;
     EXPECT_EQ(ops.mem_advise(&md, nullptr, nullptr, 0, 0), UCS_ERR_UNSUPPORTED);
@@ -106,8 +106,8 @@ TEST(EdgeTest, EveryOtherSlotSaysUnsupported) {
         EXPECT_EQ(slots[slot](), UCS_ERR_UNSUPPORTED) << slot;
 }
 
-// The tables only copy UCX's functions, so any addresses do.
-class IfaceEdgeTest : public testing::Test {
+// The tables only copy the addresses of UCX's functions, so none has to be real.
+class IfaceEdge : public testing::Test {
 protected:
     Functions functions;
     uct_iface_ops ops = make_iface_ops<Iface, Ep>(functions);
@@ -116,34 +116,34 @@ protected:
     Ep ep;
 };
 
-TEST_F(IfaceEdgeTest, StatusesOfOperationsInFlightPass) {
+TEST_F(IfaceEdge, status_of_an_operation_is_returned) {
     const uct_iov iov{};
     EXPECT_EQ(ops.ep_put_zcopy(&ep, &iov, 1, 0, 0, nullptr), UCS_INPROGRESS);
     EXPECT_EQ(ops.ep_put_zcopy(&ep, &iov, 0, 0, 0, nullptr), UCS_ERR_INVALID_PARAM);
 }
 
-TEST_F(IfaceEdgeTest, LengthsAndTheirErrorsPass) {
+TEST_F(IfaceEdge, length_or_its_error_is_returned) {
     EXPECT_EQ(ops.ep_put_bcopy(
                   &ep, [](void *, void *) { return std::size_t{0}; }, nullptr, 0, 0),
               5000000000);
     EXPECT_EQ(ops.ep_put_bcopy(&ep, nullptr, nullptr, 0, 0), UCS_ERR_NO_MEMORY);
 }
 
-TEST_F(IfaceEdgeTest, AnUnsupportedLengthIsAnErrorInAllItsBits) {
+TEST_F(IfaceEdge, unsupported_length_is_negative_in_all_its_bits) {
     using Bcopy = ssize_t (*)(uct_ep_h);
     EXPECT_EQ(reinterpret_cast<Bcopy>(ops.am_atomic_tag[2])(&ep), UCS_ERR_UNSUPPORTED);
 }
 
-TEST_F(IfaceEdgeTest, NothingGetsOutOfVoidOperations) { ops.ep_destroy(&ep); }
+TEST_F(IfaceEdge, exception_of_a_void_operation_is_swallowed) { ops.ep_destroy(&ep); }
 
-TEST_F(IfaceEdgeTest, AThrowingQuestionIsAnsweredWithNo) { EXPECT_EQ(internal.ep_is_connected(&ep, nullptr), 0); }
+TEST_F(IfaceEdge, predicate_that_throws_is_false) { EXPECT_EQ(internal.ep_is_connected(&ep, nullptr), 0); }
 
-TEST_F(IfaceEdgeTest, NumbersPass) {
+TEST_F(IfaceEdge, number_is_returned) {
     EXPECT_EQ(ops.iface_progress(&iface.super), 3U);
     EXPECT_EQ(internal.iface_is_reachable_v2(&iface.super, nullptr), 1);
 }
 
-TEST_F(IfaceEdgeTest, EndpointsAreCreatedByTheirInterface) {
+TEST_F(IfaceEdge, endpoint_is_created_by_its_interface) {
     uct_ep_params params{};
     uct_ep_h created = nullptr;
     EXPECT_EQ(ops.ep_create(&params, &created), UCS_ERR_INVALID_PARAM);
@@ -155,7 +155,7 @@ TEST_F(IfaceEdgeTest, EndpointsAreCreatedByTheirInterface) {
     EXPECT_EQ(iface.seen, 9U);
 }
 
-TEST(EdgeTest, ComponentsAndTransports) {
+TEST(Edge, component_and_transport_call_their_operations) {
     Component component{};
     fill_component<Component>(component);
     int result = 0;

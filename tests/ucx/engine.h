@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdlib>
+#include "ucx/abi.h"
+
+#include <gtest/gtest.h>
+
 #include <dlfcn.h>
+
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include "ucx/abi.h"
-
 namespace gaudi::ucx {
 
-// A fetched UCX, loaded as Python and NIXL load theirs: RTLD_LOCAL, by the path of each file.
+/// A fetched UCX, loaded as Python and NIXL load theirs: RTLD_LOCAL, by the path of each file.
 class Engine {
 public:
-    // The file of each library is the one in the directory whose name is LIBRARY followed by `suffix`, or, when that is
-    // "-", by a hash.
+    /// The file of each library is the one in the directory whose name is LIBRARY followed by `suffix`, or, when that is
+    /// "-", by a hash.
     Engine(const std::string &directory, const std::string &suffix) {
         for (const char *library : {"libucs", "libuct", "libucp"}) {
             const std::filesystem::path file = find(directory, library, suffix);
@@ -40,7 +41,7 @@ public:
         return reinterpret_cast<Function *>(::dlsym(library, name));
     }
 
-    // Loads the modules of the uct framework and returns the names of all components.
+    /// Loads the modules of the uct framework and returns the names of all components.
     std::vector<std::string> components() const {
         uct_component_h *list = nullptr;
         unsigned count = 0;
@@ -69,7 +70,7 @@ private:
     std::vector<void *> m_handles; // never closed: UCX does not survive it
 };
 
-// What UCX reads when it is loaded.
+/// Sets the variables that UCX reads when it is loaded.
 inline void set_environment(const char *log_level) {
     ::setenv("UCX_PLUGIN_PATH", UCX_GAUDI_MODULES, 1);
     ::setenv("UCX_LOG_LEVEL", log_level, 1);

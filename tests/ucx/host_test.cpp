@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // Host on real UCX libraries.
-
 #include "ucx/host.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "engine.h"
 #include "ucx/log.h"
 #include "ucx/objects.h"
 #include "ucx/proof.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace gaudi::ucx {
 namespace {
@@ -18,12 +16,12 @@ namespace {
 using testing::HasSubstr;
 
 Host &host_of(const Engine &engine) {
-    const Result<Host *> host = Host::of(::dlsym(engine.ucs(), "ucs_malloc"));
+    const Result<Host *> host = Host::find(::dlsym(engine.ucs(), "ucs_malloc"));
     EXPECT_TRUE(host) << host.error().text;
     return **host;
 }
 
-TEST(HostTest, ResolvesEverythingInEachEngine) {
+TEST(Host, every_ucx_has_every_required_function) {
     set_environment("warn");
     for (const Engine &engine : {Engine::rapids(), Engine::nixl_1_22(), Engine::nixl_1_23()}) {
         Host &host = host_of(engine);
@@ -39,7 +37,7 @@ TEST(HostTest, ResolvesEverythingInEachEngine) {
     }
 }
 
-TEST(HostTest, ProvesEachEngine) {
+TEST(Host, tables_of_every_ucx_are_proved) {
     set_environment("warn");
     const std::pair<Engine, Tables> engines[] = {{Engine::rapids(), Tables::v1_22_0},
                                                  {Engine::nixl_1_22(), Tables::v1_22_x},
@@ -48,14 +46,14 @@ TEST(HostTest, ProvesEachEngine) {
         Host &host = host_of(engine);
         ASSERT_TRUE(host.find_uct());
         testing::internal::CaptureStdout();
-        const Result<Tables> tables = prove(host.call());
+        const Result<Tables> tables = prove_tables(host.call());
         EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
         ASSERT_TRUE(tables) << tables.error().text;
         EXPECT_EQ(*tables, expected) << host.name();
     }
 }
 
-TEST(HostTest, IsOnePerUcx) {
+TEST(Host, same_ucx_is_the_same_host) {
     set_environment("warn");
     const Engine rapids = Engine::rapids();
     const Engine nixl = Engine::nixl_1_23();
@@ -63,20 +61,20 @@ TEST(HostTest, IsOnePerUcx) {
     Host &second = host_of(nixl);
     EXPECT_NE(&first, &second);
     EXPECT_EQ(&first, &host_of(rapids));
-    EXPECT_EQ(&first, *Host::of(::dlsym(rapids.ucs(), "ucs_free")));
+    EXPECT_EQ(&first, *Host::find(::dlsym(rapids.ucs(), "ucs_free")));
     EXPECT_THAT(first.name(), HasSubstr("UCX 1.22.0 ("));
     EXPECT_THAT(second.name(), HasSubstr("UCX 1.23.0 ("));
     EXPECT_NE(first.call().ucs_global_opts, second.call().ucs_global_opts);
 }
 
-TEST(HostTest, IsClaimedOnce) {
+TEST(Host, second_claim_is_refused) {
     set_environment("warn");
     Host &host = host_of(Engine::rapids());
     EXPECT_TRUE(host.claim_uct());
     EXPECT_FALSE(host.claim_uct());
 }
 
-TEST(HostTest, LogsAsUcxDoes) {
+TEST(Host, log_follows_the_level_and_format_of_ucx) {
     set_environment("info");
     Host &host = host_of(Engine::rapids());
     testing::internal::CaptureStdout();
@@ -89,7 +87,7 @@ TEST(HostTest, LogsAsUcxDoes) {
     EXPECT_EQ(text.find("this"), std::string::npos);
 }
 
-TEST(HostTest, EvaluatesLogArgumentsOnlyForLinesThatArePrinted) {
+TEST(Host, arguments_of_a_line_below_the_level_are_not_evaluated) {
     set_environment("warn");
     Host &host = host_of(Engine::rapids());
     int evaluated = 0;
@@ -97,7 +95,7 @@ TEST(HostTest, EvaluatesLogArgumentsOnlyForLinesThatArePrinted) {
     EXPECT_EQ(evaluated, 0);
 }
 
-TEST(HostTest, ParsersReadWhatUsersWrite) {
+TEST(Host, parsers_read_the_values_of_their_types) {
     set_environment("warn");
     Host &host = host_of(Engine::rapids());
     const auto parse = [](const ucs_config_parser &parser, const char *text, void *value) {
@@ -130,8 +128,8 @@ TEST(HostTest, ParsersReadWhatUsersWrite) {
     EXPECT_EQ(real, 10.0 * (1 << 20));
     parse(host.bandwidth_parser(), "auto", &real);
     EXPECT_EQ(real, UCS_CONFIG_DBL_AUTO);
-    static const char *const names[] = {"driver", "word", nullptr};
-    EXPECT_EQ(parse(host.enum_parser(names), "word", &choice), "word");
+    static const char *const names[] = {"driver", "flag", nullptr};
+    EXPECT_EQ(parse(host.enum_parser(names), "flag", &choice), "flag");
     EXPECT_EQ(choice, 1U);
     static const ucs_config_key_field keys[] = {{"up", "to host", 0}, {"down", "from host", 8}, {nullptr, nullptr, 0}};
     const ucs_config_key_value_param both{host.time_parser(), keys};
@@ -141,7 +139,7 @@ TEST(HostTest, ParsersReadWhatUsersWrite) {
     EXPECT_EQ(values[1], 2);
 }
 
-TEST(HostTest, ATableInATableIsAKindOfParser) {
+TEST(Host, table_parser_puts_a_table_into_a_table) {
     set_environment("warn");
     Host &host = host_of(Engine::rapids());
     ASSERT_TRUE(host.find_uct());
@@ -151,7 +149,7 @@ TEST(HostTest, ATableInATableIsAKindOfParser) {
     EXPECT_EQ(parser.arg, host.call().uct_iface_config_table);
 }
 
-TEST(HostTest, AllocatesWhatUcxFrees) {
+TEST(Host, allocated_memory_is_zeroed_and_freed_by_ucx) {
     set_environment("warn");
     Host &host = host_of(Engine::rapids());
     int *numbers = host.allocate<int>(4, "numbers");
@@ -160,10 +158,10 @@ TEST(HostTest, AllocatesWhatUcxFrees) {
     host.call().ucs_free(numbers);
 }
 
-TEST(HostTest, RefusesCodeThatIsInNoLibrary) {
+TEST(Host, caller_in_no_library_is_refused) {
     int on_stack = 0;
-    EXPECT_FALSE(Host::of(nullptr));
-    EXPECT_FALSE(Host::of(&on_stack));
+    EXPECT_FALSE(Host::find(nullptr));
+    EXPECT_FALSE(Host::find(&on_stack));
 }
 
 } // namespace

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // Our declarations against a real UCX: its debug information, as gdb reads it, and its public headers.
-
 #include "ucx/layout.h"
+
+#include "constants.h"
+#include "ucx/abi.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -11,17 +16,10 @@
 #include <sstream>
 #include <string>
 
-#include <unistd.h>
-
-#include <gtest/gtest.h>
-
-#include "constants.h"
-#include "ucx/abi.h"
-
 namespace gaudi::ucx {
 namespace {
 
-// What to ask gdb, and the answer that we expect.
+/// Expressions for gdb, and their expected values.
 using Questions = std::map<std::string, long>;
 
 std::string file_of(const std::string &library) {
@@ -63,7 +61,7 @@ void ask(const std::string &library, const Questions &questions) {
     }
 }
 
-// Fields belong to the struct above them, which says in which library and under which name they are looked up.
+/// Fields belong to the struct above them, which names the library and UCX's name of the struct.
 Questions layout_questions(const std::string &wanted) {
     Questions questions;
     std::string library, ucx_name;
@@ -86,14 +84,14 @@ Questions layout_questions(const std::string &wanted) {
     return questions;
 }
 
-class LayoutTest : public testing::TestWithParam<const char *> {};
+class Layout : public testing::TestWithParam<const char *> {};
 
-TEST_P(LayoutTest, IsThatOfTheDebugInformation) { ask(GetParam(), layout_questions(GetParam())); }
+TEST_P(Layout, declaration_matches_the_debug_information) { ask(GetParam(), layout_questions(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(Libraries, LayoutTest, testing::Values("ucs", "uct", "ucm", "perftest"),
+INSTANTIATE_TEST_SUITE_P(Libraries, Layout, testing::Values("ucs", "uct", "ucm", "perftest"),
                          [](const auto &test) { return std::string(test.param); });
 
-TEST(LayoutTest, ThePartOfAPerftestRunIsOneBlock) {
+TEST(PerftestLayout, declared_part_is_contiguous_in_the_context) {
     const std::string uct = "&((struct ucx_perf_context *)0)->uct.";
     Questions questions;
 #define DISTANCE(field)                                                                                                \
@@ -109,7 +107,7 @@ TEST(LayoutTest, ThePartOfAPerftestRunIsOneBlock) {
     ask("perftest", questions);
 }
 
-TEST(ConstantsTest, AreThoseOfThePublicHeaders) {
+TEST(Constants, values_match_the_public_headers) {
 #define ROW(name) {#name, static_cast<long>(name)},
     const Constant ours[] = {UCX_PUBLIC_CONSTANTS(ROW)};
 #undef ROW
@@ -122,7 +120,7 @@ TEST(ConstantsTest, AreThoseOfThePublicHeaders) {
     EXPECT_EQ(public_constants_of_ucx[row].name, nullptr);
 }
 
-TEST(ConstantsTest, AreThoseOfTheDebugInformation) {
+TEST(Constants, values_match_the_debug_information) {
     Questions questions;
 #define QUESTION(name) questions[#name] = static_cast<long>(name);
     UCX_PRIVATE_CONSTANTS(QUESTION)

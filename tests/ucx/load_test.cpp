@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // The built modules in real UCX libraries, loaded into this process.
-
-#include <link.h>
-#include <set>
-#include <sstream>
+#include "engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine.h"
+#include <link.h>
+
+#include <set>
+#include <sstream>
 
 namespace gaudi::ucx {
 namespace {
@@ -18,7 +17,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// UCX logs to stdout.
+/// What UCX logs, which goes to stdout. A warning fails the test.
 class Output {
 public:
     Output() { testing::internal::CaptureStdout(); }
@@ -47,7 +46,7 @@ std::set<std::string> loaded_cores() {
     return found;
 }
 
-TEST(LoadTest, TheRapidsWheelAsItsPythonLoaderLoadsIt) {
+TEST(Load, rapids_wheel_loads_the_module) {
     set_environment("debug");
     Output output;
     Engine::rapids().components();
@@ -55,7 +54,7 @@ TEST(LoadTest, TheRapidsWheelAsItsPythonLoaderLoadsIt) {
                 ContainsRegex("serves UCX 1\\.22\\.0 \\(.*/libucs\\.so\\), operation tables of 1\\.22\\.0"));
 }
 
-TEST(LoadTest, TheUcx122InsideNixl) {
+TEST(Load, ucx_1_22_of_nixl_loads_the_module) {
     set_environment("debug");
     Output output;
     Engine::nixl_1_22().components();
@@ -63,14 +62,14 @@ TEST(LoadTest, TheUcx122InsideNixl) {
                 ContainsRegex("serves UCX 1\\.22\\.0 \\(.*/libucs-.*\\), operation tables of 1\\.22\\.x"));
 }
 
-TEST(LoadTest, TheUcx123InsideNixl) {
+TEST(Load, ucx_1_23_of_nixl_loads_the_module) {
     set_environment("debug");
     Output output;
     Engine::nixl_1_23().components();
     EXPECT_THAT(output.text(), ContainsRegex("serves UCX 1\\.23\\.0 \\(.*/libucs-.*\\), operation tables of 1\\.23"));
 }
 
-TEST(LoadTest, SaysNothingAtTheDefaultLevel) {
+TEST(Load, default_log_level_prints_nothing) {
     set_environment("warn");
     Output output;
     Engine::rapids().components();
@@ -78,14 +77,14 @@ TEST(LoadTest, SaysNothingAtTheDefaultLevel) {
     EXPECT_EQ(loaded_cores().size(), 1U);
 }
 
-TEST(LoadTest, ATestedUcxIsNotCalledNew) {
+TEST(Load, tested_ucx_is_not_logged_as_newer) {
     set_environment("info");
     Output output;
     Engine::nixl_1_23().components();
     EXPECT_THAT(output.text(), Not(HasSubstr("newer")));
 }
 
-TEST(LoadTest, TwoUcxInOneProcessShareOneCore) {
+TEST(Load, two_ucx_in_one_process_share_one_core) {
     set_environment("debug");
     Output output;
     const Engine rapids = Engine::rapids();
@@ -99,7 +98,7 @@ TEST(LoadTest, TwoUcxInOneProcessShareOneCore) {
     EXPECT_EQ(loaded_cores().size(), 1U);
 }
 
-TEST(LoadTest, ThreeUcxInOneProcess) {
+TEST(Load, three_ucx_in_one_process_share_one_core) {
     set_environment("debug");
     Output output;
     const Engine engines[] = {Engine::nixl_1_23(), Engine::rapids(), Engine::nixl_1_22()};

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // The built modules in UCX's own programs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace {
 
@@ -24,8 +22,8 @@ struct Finished {
     std::string output;
 };
 
-// UCX_GAUDI_PRELOAD is the sanitizer's runtime, which a plain program needs before it can load a sanitized module. What
-// the program itself leaks is not our affair.
+/// Runs a command in a shell. UCX_GAUDI_PRELOAD is the sanitizer's runtime, which a plain program needs before it can
+/// load a sanitized module; leaks of the program itself are not checked.
 Finished run(const std::string &environment, const std::string &command) {
     const std::string preload = UCX_GAUDI_PRELOAD;
     const std::string sanitizer = preload.empty() ? "" : "ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD='" + preload + "' ";
@@ -49,22 +47,22 @@ std::vector<std::string> warnings(const std::string &output) {
     return found;
 }
 
-const std::string rapids = UCX_GAUDI_ENGINES "/rapids-1.22/libucx";
-const std::string with_modules = "LD_LIBRARY_PATH=" + rapids + "/lib UCX_PLUGIN_PATH=" UCX_GAUDI_MODULES " ";
+const std::string kRapids = UCX_GAUDI_ENGINES "/rapids-1.22/libucx";
+const std::string kWithModules = "LD_LIBRARY_PATH=" + kRapids + "/lib UCX_PLUGIN_PATH=" UCX_GAUDI_MODULES " ";
 
 // This program holds libucs's options itself, by a copy relocation, so a log line at debug level also shows that the
 // module reads the copy.
-TEST(ProgramTest, UcxInfoLoadsTheModule) {
-    const Finished info = run(with_modules + "UCX_LOG_LEVEL=debug", rapids + "/bin/ucx_info -d");
+TEST(Program, ucx_info_loads_the_module) {
+    const Finished info = run(kWithModules + "UCX_LOG_LEVEL=debug", kRapids + "/bin/ucx_info -d");
     EXPECT_EQ(info.status, 0) << info.output;
     EXPECT_THAT(info.output,
-                HasSubstr("serves UCX 1.22.0 (" + rapids + "/lib/libucs.so.0), operation tables of 1.22.0"));
+                HasSubstr("serves UCX 1.22.0 (" + kRapids + "/lib/libucs.so.0), operation tables of 1.22.0"));
     EXPECT_THAT(warnings(info.output), testing::IsEmpty());
 }
 
-TEST(ProgramTest, UcxPerftestLoadsItsModule) {
-    const Finished perftest = run(with_modules + "UCX_MODULE_LOG_LEVEL=info UCX_LOG_LEVEL=info UCX_TLS=self",
-                                  rapids + "/bin/ucx_perftest -l -t tag_lat -n 10 -w 1");
+TEST(Program, ucx_perftest_loads_both_modules) {
+    const Finished perftest = run(kWithModules + "UCX_MODULE_LOG_LEVEL=info UCX_LOG_LEVEL=info UCX_TLS=self",
+                                  kRapids + "/bin/ucx_perftest -l -t tag_lat -n 10 -w 1");
     EXPECT_EQ(perftest.status, 0) << perftest.output;
     EXPECT_THAT(perftest.output, HasSubstr("loaded " UCX_GAUDI_MODULES "/libucx_perftest_gaudi.so.0 "));
     EXPECT_THAT(perftest.output, HasSubstr("loaded " UCX_GAUDI_MODULES "/libuct_gaudi.so.0 "));
@@ -72,11 +70,11 @@ TEST(ProgramTest, UcxPerftestLoadsItsModule) {
     EXPECT_THAT(warnings(perftest.output), testing::IsEmpty());
 }
 
-// Nothing of it is on this machine: the modules may be installed everywhere.
-TEST(ProgramTest, WithoutALibraryAndCardsNothingChanges) {
-    const std::string bare = "LD_LIBRARY_PATH=" + rapids + "/lib ";
-    const Finished with = run(with_modules, rapids + "/bin/ucx_info -d");
-    const Finished without = run(bare, rapids + "/bin/ucx_info -d");
+// This machine has neither libhl-thunk nor cards: the modules may be installed everywhere.
+TEST(Program, machine_without_cards_offers_the_same_as_without_the_module) {
+    const std::string bare = "LD_LIBRARY_PATH=" + kRapids + "/lib ";
+    const Finished with = run(kWithModules, kRapids + "/bin/ucx_info -d");
+    const Finished without = run(bare, kRapids + "/bin/ucx_info -d");
     EXPECT_EQ(with.status, 0);
     const auto offered = [](const std::string &output) { // figures and network devices come and go with the machine
         std::vector<std::string> found;
@@ -93,14 +91,14 @@ TEST(ProgramTest, WithoutALibraryAndCardsNothingChanges) {
     EXPECT_THAT(with.output, testing::Not(HasSubstr("gaudi_copy")));
 }
 
-TEST(ProgramTest, UcxModulesSwitchesItOff) {
-    const Finished info = run(with_modules + "UCX_LOG_LEVEL=debug UCX_MODULES=^gaudi", rapids + "/bin/ucx_info -d");
+TEST(Program, ucx_modules_excludes_the_module) {
+    const Finished info = run(kWithModules + "UCX_LOG_LEVEL=debug UCX_MODULES=^gaudi", kRapids + "/bin/ucx_info -d");
     EXPECT_EQ(info.status, 0) << info.output;
     EXPECT_THAT(info.output, testing::Not(HasSubstr("ucx-gaudi")));
 }
 
-// UCX 1.21 loads only modules that it knows by name, so ours gets such a name.
-class OldUcxTest : public testing::Test {
+/// A UCX 1.21 with our module. It loads only modules that it knows by name, so ours gets such a name.
+class OldUcx : public testing::Test {
 protected:
     void SetUp() override {
         fs::create_directories(m_lib / "ucx");
@@ -115,7 +113,7 @@ protected:
     const fs::path m_lib = fs::path(testing::TempDir()) / ("ucx-1.21-" + std::to_string(::getpid()));
 };
 
-TEST_F(OldUcxTest, IsRefusedWithOneSentenceAndGoesOn) {
+TEST_F(OldUcx, module_refuses_with_one_warning_and_ucx_continues) {
     const Finished info = run("LD_LIBRARY_PATH=" + m_lib.string(), m_old + "/bin/ucx_info -d");
     EXPECT_EQ(info.status, 0) << info.output;
     EXPECT_THAT(info.output, HasSubstr("# Memory domain: self"));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx/status.h"
 
+#include <gtest/gtest.h>
+
 #include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 
-#include <gtest/gtest.h>
-
 namespace gaudi::ucx {
 namespace {
 
-TEST(StatusTest, EveryErrnoBecomesAnError) {
+TEST(Status, every_errno_is_an_error) {
     for (int code = -1; code < 4096; ++code)
         EXPECT_LT(status_from_errno(code), 0) << code;
 }
 
-TEST(StatusTest, KnownErrnosKeepTheirMeaning) {
+TEST(Status, known_errno_keeps_its_meaning) {
     EXPECT_EQ(status_from_errno(ENOMEM), UCS_ERR_NO_MEMORY);
     EXPECT_EQ(status_from_errno(EINVAL), UCS_ERR_INVALID_PARAM);
     EXPECT_EQ(status_from_errno(EFAULT), UCS_ERR_INVALID_ADDR);
@@ -55,7 +55,7 @@ thunk::Error caught(const Exception &exception) {
     }
 }
 
-TEST(StatusTest, ExceptionsBecomeErrors) {
+TEST(Status, exception_becomes_an_error) {
     EXPECT_EQ(caught(std::bad_alloc()).code, ENOMEM);
     EXPECT_EQ(caught(std::bad_alloc()).text, "out of memory");
     EXPECT_EQ(caught(std::system_error(EBUSY, std::generic_category())).code, EBUSY);
@@ -63,6 +63,7 @@ TEST(StatusTest, ExceptionsBecomeErrors) {
     EXPECT_EQ(caught(std::runtime_error("the reason")).code, EIO);
     EXPECT_EQ(caught(std::runtime_error("the reason")).text, "the reason");
     EXPECT_EQ(caught(42).code, EIO);
+    EXPECT_EQ(caught(42).text, "unknown error");
     EXPECT_STREQ(caught(42).call, "operation");
 }
 

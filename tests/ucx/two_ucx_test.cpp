@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // Two UCX in one process, both at work on the same cards of a software server. The process is linked to libhl-thunk and
 // loads them late, as a framework's does.
+#include "../output_of.h"
+#include "engine.h"
+#include "thunk/abi.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include "../output_of.h"
-#include "engine.h"
-#include "thunk/abi.h"
-
 namespace gaudi::ucx {
 namespace {
 
-// The domain and the transport of one UCX.
+/// The domain and the transport of one UCX.
 class User {
 public:
     explicit User(Engine engine) : m_engine(std::move(engine)) {
@@ -68,7 +66,7 @@ public:
             return {};
         return {attr.base_address, attr.alloc_length};
     }
-    /// What this UCX's cache says, which it asks first.
+    /// The entry of this UCX's memory-type cache, where UCX looks first.
     ucs_memory_type_t remembered(const void *address) {
         ucs_memory_info info{};
         const ucs_status_t status = m_engine.symbol<ucs_status_t(const void *, std::size_t, ucs_memory_info *)>(
@@ -131,22 +129,22 @@ std::uint64_t opened_cards() {
     return sum;
 }
 
-class TwoUcxTest : public testing::Test {
+class TwoUcx : public testing::Test {
 protected:
-    TwoUcxTest() {
+    TwoUcx() {
         char directory[] = "/dev/shm/two-ucx-XXXXXX";
         m_directory = ::mkdtemp(directory);
         ::setenv("SOFTGAUDI_DIR", directory, 1);
         ::setenv("GAUDI_THUNK", SOFTGAUDI_LIBRARY, 1);
         set_environment("warn");
     }
-    ~TwoUcxTest() override { std::filesystem::remove_all(m_directory); }
+    ~TwoUcx() override { std::filesystem::remove_all(m_directory); }
 
 private:
     std::filesystem::path m_directory;
 };
 
-TEST_F(TwoUcxTest, BothWorkOnTheSameCards) {
+TEST_F(TwoUcx, both_work_on_the_same_cards) {
     User rapids(Engine::rapids()), nixl(Engine::nixl_1_23());
     constexpr unsigned kLength = 100'000;
     auto *one = static_cast<char *>(rapids.allocate(kLength));
@@ -167,7 +165,7 @@ TEST_F(TwoUcxTest, BothWorkOnTheSameCards) {
     nixl.free_all();
 }
 
-TEST_F(TwoUcxTest, BothKnowWhatWasMappedBeforeAndAfterTheyWereLoaded) {
+TEST_F(TwoUcx, both_detect_memory_mapped_before_and_after_their_load) {
     constexpr std::size_t kLength = 100'000;
     const int fd = ::hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
     ASSERT_GE(fd, 0);
@@ -181,9 +179,9 @@ TEST_F(TwoUcxTest, BothKnowWhatWasMappedBeforeAndAfterTheyWereLoaded) {
     char *after = map(::hlthunk_device_memory_alloc(fd, kLength, 0, false, false));
     ASSERT_NE(after, nullptr);
     for (User *user : {&rapids, &nixl}) {
-        EXPECT_EQ(user->remembered(before + 50), UCS_MEMORY_TYPE_UNKNOWN) << "it asks";
+        EXPECT_EQ(user->remembered(before + 50), UCS_MEMORY_TYPE_UNKNOWN) << "the domain is queried";
         EXPECT_EQ(user->find(before + 50).first, before);
-        EXPECT_EQ(user->remembered(after + 50), UCS_MEMORY_TYPE_GAUDI) << "its hooks saw it";
+        EXPECT_EQ(user->remembered(after + 50), UCS_MEMORY_TYPE_GAUDI) << "the hooks saw it";
         EXPECT_EQ(user->find(after + 50), std::pair(static_cast<void *>(after), kLength));
     }
     for (char *memory : {before, after}) {

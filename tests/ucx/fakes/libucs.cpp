@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // A libucs and libucm in one, with every symbol but those left out by FAKE_WITHOUT_*. Only the log works: it writes
 // "LEVEL text" to stdout.
+#include "ucx/functions.h"
 
 #include <cstdarg>
 #include <cstdio>
-
-#include "ucx/functions.h"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // A libuct of dispatchers, with what may differ between builds of UCX set by macros.
-
 #include <cstddef>
 
 #ifndef FAKE_IFACE_BYTES
