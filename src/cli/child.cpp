@@ -19,15 +19,15 @@ namespace gaudi::cli {
 namespace {
 
 constexpr std::array kEnding = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-constexpr std::array kOthers = {SIGUSR1, SIGUSR2}; // batch systems announce the end with them
+constexpr std::array kOthers = {SIGUSR1, SIGUSR2}; // batch systems announce the end of a job with them
 
-bool ignored(int signal) {
+bool is_ignored(int signal) {
     struct sigaction action {};
     return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/// Never returns: becomes the program, or sends the errno.
-[[noreturn]] void become(const std::vector<std::string> &command, int failed) {
+/// Replaces this process by the program. On failure writes the errno to `failed` and exits.
+[[noreturn]] void execute(const std::vector<std::string> &command, int failed) {
     std::vector<char *> words;
     for (const std::string &word : command)
         words.push_back(const_cast<char *>(word.c_str()));
@@ -38,8 +38,9 @@ bool ignored(int signal) {
     ::_exit(127);
 }
 
-/// The wait status of the child; `asked` becomes the signal by which somebody told us to end.
-int wait_for(pid_t child, const sigset_t &set, int &asked) {
+/// Waits for the child, passing signals on to it, and returns its wait status. `ended_by` becomes the signal that told
+/// this process to end, if one came.
+int wait_for_child(pid_t child, const sigset_t &set, int &ended_by) {
     while (true) {
         siginfo_t info{};
         const int signal = ::sigwaitinfo(&set, &info);
@@ -48,15 +49,15 @@ int wait_for(pid_t child, const sigset_t &set, int &asked) {
             if (::waitpid(child, &status, WNOHANG) == child)
                 return status;
         } else if (signal > 0 && info.si_code != SI_KERNEL) {
-            // What the terminal sends (SI_KERNEL) the child has got as well, and twice means more to some programs.
+            // A signal of the terminal (SI_KERNEL) has reached the child too, and some programs react to a second one.
             ::kill(child, signal);
             if (std::find(kEnding.begin(), kEnding.end(), signal) != kEnding.end())
-                asked = signal;
+                ended_by = signal;
         }
     }
 }
 
-int cannot_start(const std::string &program, int error) {
+int report_failed_start(const std::string &program, int error) {
     fmt::print(stderr, "ucx_gaudi: cannot run '{}': {}\n", program, std::strerror(error));
     return error == ENOENT ? 127 : 126;
 }
@@ -67,14 +68,14 @@ HeldSignals::HeldSignals() {
     ::sigemptyset(&m_set);
     ::sigaddset(&m_set, SIGCHLD);
     const auto add = [this](int signal) {
-        if (!ignored(signal)) // as nohup starts us: it stays so
+        if (!is_ignored(signal)) // nohup starts programs with ignored signals, which stay ignored
             ::sigaddset(&m_set, signal);
     };
     std::for_each(kEnding.begin(), kEnding.end(), add);
     std::for_each(kOthers.begin(), kOthers.end(), add);
     struct sigaction usual {};
     usual.sa_handler = SIG_DFL;
-    ::sigaction(SIGCHLD, &usual, &m_on_child); // if it is ignored there is nothing to wait for
+    ::sigaction(SIGCHLD, &usual, &m_on_child); // while it is ignored, the kernel reports no ended child
     ::sigprocmask(SIG_BLOCK, &m_set, &m_before);
 }
 
@@ -86,27 +87,27 @@ void HeldSignals::restore() const {
 int run_child(const std::vector<std::string> &command, const HeldSignals &signals) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-        return cannot_start(command.front(), errno);
+        return report_failed_start(command.front(), errno);
     const thunk::Fd in(ends[0]);
     thunk::Fd out(ends[1]);
 
     const pid_t child = ::fork();
     if (child == 0) {
         signals.restore();
-        become(command, out.get());
+        execute(command, out.get());
     }
     const int fork_error = errno;
     (void)out.close();
     if (child < 0)
-        return cannot_start(command.front(), fork_error);
+        return report_failed_start(command.front(), fork_error);
 
-    int asked = 0;
-    const int status = wait_for(child, signals.set(), asked);
+    int ended_by = 0;
+    const int status = wait_for_child(child, signals.set(), ended_by);
     int error = 0;
     if (::read(in.get(), &error, sizeof error) == sizeof error)
-        return cannot_start(command.front(), error);
-    if (asked)
-        return 128 + asked;
+        return report_failed_start(command.front(), error);
+    if (ended_by)
+        return 128 + ended_by;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Running a program as if it were this one.
+// Runs a program in place of this one.
 #pragma once
 
 #include <signal.h>
@@ -9,24 +9,24 @@
 
 namespace gaudi::cli {
 
-/// From its making on, signals that would end this process wait to be handed on: nothing is left half done.
+/// Blocks, from its construction on, the signals that would end this process, so that they can be passed on to a child.
 class HeldSignals {
 public:
     HeldSignals();
 
     const sigset_t &set() const { return m_set; }
-    /// In the child: as if there had been nobody in between.
+    /// To be called in the child: restores the signals as this process was started with them.
     void restore() const;
 
 private:
     sigset_t m_set;
     sigset_t m_before;
-    struct sigaction m_on_child; // what we were started with
+    struct sigaction m_on_child; // the action for SIGCHLD at the start of this process
 };
 
-/// Runs `command` (found by PATH) in the environment of this process and waits for it, handing signals on. Returns the
-/// exit code as shells give it: the program's, 128+N when signal N ended it or was sent to this process to end it, 126
-/// or 127 after a sentence on stderr when it cannot be started.
+/// Runs `command` (found by PATH) in the environment of this process and waits for it, passing signals on. Returns an
+/// exit code as shells do: that of the program; 128+N when signal N ended it, or told this process to end; 126 or 127,
+/// after a message on stderr, when it cannot be started.
 int run_child(const std::vector<std::string> &command, const HeldSignals &signals);
 
 } // namespace gaudi::cli

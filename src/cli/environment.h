@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The variables that a run sets, remembered in order so that they can be shown.
+// The variables that a run sets, kept in order so that they can be printed.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ public:
         if (!value.empty())
             set(name, value);
     }
-    /// Puts `value` before what a list of paths holds.
+    /// Puts `value` in front of a list of paths.
     void prepend(const char *name, const std::string &value) {
         const char *old = std::getenv(name);
         set(name, old && *old ? fmt::format("{}:{}", value, old) : value);

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The node that programs open, by the name of the one that only informs: /dev/accel/accel_controlD3 belongs to
-/// /dev/accel/accel3, /dev/hl_controlD3 to /dev/hl3, and a control without a number to an accel without one.
+/// The compute node of a control node: /dev/accel/accel3 of /dev/accel/accel_controlD3, /dev/hl3 of /dev/hl_controlD3,
+/// and an accel without a number of a control node without one.
 fs::path compute_node(const fs::path &control) {
     constexpr std::string_view kMark = "_controlD";
     std::string name = control.filename().string();
@@ -27,14 +27,15 @@ fs::path compute_node(const fs::path &control) {
     return control.parent_path() / name;
 }
 
-std::optional<pid_t> process(const fs::path &entry) {
+/// The process id that an entry of /proc is named after, if it is one.
+std::optional<pid_t> parse_pid(const fs::path &entry) {
     const std::string name = entry.filename().string();
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     return error == std::errc() && end == name.data() + name.size() ? std::optional(pid) : std::nullopt;
 }
 
-std::string first_line(const fs::path &path) {
+std::string read_first_line(const fs::path &path) {
     std::ifstream file(path);
     std::string line;
     std::getline(file, line);
@@ -50,8 +51,8 @@ bool has_lock(const fs::path &fdinfo) {
     return false;
 }
 
-bool same_file(const struct stat &a, const struct stat &b) {
-    if (S_ISCHR(a.st_mode) || S_ISCHR(b.st_mode)) // the same device may have nodes in several containers
+bool is_same_file(const struct stat &a, const struct stat &b) {
+    if (S_ISCHR(a.st_mode) || S_ISCHR(b.st_mode)) // a device may have several nodes, one per container
         return S_ISCHR(a.st_mode) && S_ISCHR(b.st_mode) && a.st_rdev == b.st_rdev;
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -59,14 +60,14 @@ bool same_file(const struct stat &a, const struct stat &b) {
 bool holds(const fs::path &process, const fs::path &node, const struct stat &wanted) {
     std::error_code error;
     for (fs::directory_iterator at(process / "fd", error), end; !error && at != end; at.increment(error)) {
-        std::error_code gone;
-        // By name first: a stat of everybody's files could hang on a dead network.
-        const fs::path target = fs::read_symlink(at->path(), gone);
+        std::error_code closed;
+        // The name is compared first: a stat of all open files could hang on a dead network file system.
+        const fs::path target = fs::read_symlink(at->path(), closed);
         struct stat info {};
-        if (gone || target.filename() != node.filename() || ::stat(at->path().c_str(), &info) != 0 ||
-            !same_file(info, wanted))
+        if (closed || target.filename() != node.filename() || ::stat(at->path().c_str(), &info) != 0 ||
+            !is_same_file(info, wanted))
             continue;
-        // To open a node of the driver is to hold it; an ordinary file in its place is held by whoever locked it.
+        // An open node of the driver is a card in use. A regular file in its place counts only with a lock on it.
         if (S_ISCHR(info.st_mode) || has_lock(process / "fdinfo" / at->path().filename()))
             return true;
     }
@@ -75,7 +76,7 @@ bool holds(const fs::path &process, const fs::path &node, const struct stat &wan
 
 } // namespace
 
-std::vector<Holder> holders(const thunk::Device &control) {
+std::vector<Holder> find_holders(const thunk::Device &control) {
     std::vector<Holder> found;
     std::error_code error;
     const fs::path node = compute_node(fs::read_symlink(fmt::format("/proc/self/fd/{}", control.fd()), error));
@@ -83,9 +84,9 @@ std::vector<Holder> holders(const thunk::Device &control) {
     if (error || ::stat(node.c_str(), &wanted) != 0)
         return found;
     for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
-        const auto pid = process(at->path());
+        const auto pid = parse_pid(at->path());
         if (pid && holds(at->path(), node, wanted))
-            found.push_back({*pid, first_line(at->path() / "comm")});
+            found.push_back({*pid, read_first_line(at->path() / "comm")});
     }
     return found;
 }

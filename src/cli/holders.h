@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who has a card open. The driver says only that somebody has.
+// Which processes have a card open. The driver reports only that one has.
 #pragma once
 
 #include "thunk/device.h"
@@ -16,7 +16,7 @@ struct Holder {
     std::string command;
 };
 
-/// The processes that have the card of this control descriptor open, as far as this user may look.
-std::vector<Holder> holders(const thunk::Device &control);
+/// The processes that have the card of this control descriptor open, as far as this user may see them.
+std::vector<Holder> find_holders(const thunk::Device &control);
 
 } // namespace gaudi::cli

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace gaudi::cli {
@@ -19,7 +19,7 @@ struct Modules {
     bool ib = false;
 };
 
-/// libuct_ib.so.0 and libuct_ib-<suffix>.so.0 are the ib module; libuct_ib_mlx5.so.0 is one that only the ib module loads.
+/// The ib module is libuct_ib.so.0 or libuct_ib-<suffix>.so.0; libuct_ib_mlx5.so.0 is one that the ib module loads.
 bool is_ib(std::string_view file) { return file.starts_with("libuct_ib.") || file.starts_with("libuct_ib-"); }
 
 Modules modules_in(const fs::path &directory) {
@@ -35,35 +35,36 @@ Modules modules_in(const fs::path &directory) {
     return found;
 }
 
-std::vector<std::string> engines_with_ib() {
-    std::vector<std::string> names;
-    for (const Engine &engine : engines())
-        if (has_ib_module(engine.ucx).value_or(false))
-            names.push_back(engine.name);
-    return names;
-}
-
-} // namespace
-
+/// Whether this UCX has a module libuct_ib in one of the directories that it loads modules from. Nothing if there are
+/// no modules beside its libraries: it then loads them from a directory that was compiled in, which is not known here.
 std::optional<bool> has_ib_module(const Ucx &ucx) {
     const Modules beside = modules_in(ucx.libraries / "ucx");
     if (beside.ib)
         return true;
     for (const char *variable : {"UCX_PLUGIN_PATH", "UCX_MODULE_DIR"})
-        for (const fs::path &directory : listed(variable))
+        for (const fs::path &directory : read_path_list(variable))
             if (modules_in(directory).ib)
                 return true;
     return beside.any ? std::optional(false) : std::nullopt;
 }
 
+std::vector<std::string> list_fetched_with_ib() {
+    std::vector<std::string> names;
+    for (const FetchedUcx &build : list_fetched_ucx())
+        if (has_ib_module(build.ucx).value_or(false))
+            names.push_back(build.name);
+    return names;
+}
+
+} // namespace
+
 OrSentence<void> check_ib_module(const Ucx &ucx, const std::string &name) {
     if (has_ib_module(ucx).value_or(true))
         return {};
-    const std::vector<std::string> others = engines_with_ib();
-    return Sentence(
-        fmt::format("--hca: the UCX of --ucx {} cannot use an HCA: there is no libuct_ib in {}{}", name,
-                    (ucx.libraries / "ucx").string(),
-                    others.empty() ? "" : fmt::format("; --ucx {} has it", fmt::join(others, " or --ucx "))));
+    const std::vector<std::string> others = list_fetched_with_ib();
+    return Sentence(fmt::format("--hca: the UCX of --ucx {} cannot use an HCA: there is no libuct_ib in {}{}", name,
+                                (ucx.libraries / "ucx").string(),
+                                others.empty() ? "" : fmt::format("; use --ucx {}", fmt::join(others, " or --ucx "))));
 }
 
 } // namespace gaudi::cli

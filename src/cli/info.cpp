@@ -9,15 +9,15 @@
 
 namespace gaudi::cli {
 
-int info(bool json) {
+int run_info(bool json) {
     const auto report = make_report();
     if (!report) {
         fmt::print(stderr, "ucx_gaudi: {}\n", report.error());
         return 1;
     }
-    const std::string text = json ? as_json(*report) : as_text(*report);
+    const std::string text = json ? format_json(*report) : format_text(*report);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        fmt::print(stderr, "ucx_gaudi: cannot write: {}\n", std::strerror(errno));
+        fmt::print(stderr, "ucx_gaudi: cannot write to stdout: {}\n", std::strerror(errno));
         return 1;
     }
     return 0;

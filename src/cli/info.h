@@ -8,10 +8,10 @@
 
 namespace gaudi::cli {
 
-/// The exit code.
-int info(bool json);
+/// Prints the report; returns the exit code.
+int run_info(bool json);
 
-std::string as_text(const Report &report);
-std::string as_json(const Report &report);
+std::string format_text(const Report &report);
+std::string format_json(const Report &report);
 
 } // namespace gaudi::cli

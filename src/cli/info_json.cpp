@@ -6,7 +6,7 @@
 namespace gaudi::cli {
 namespace {
 
-using Json = nlohmann::ordered_json; // people read it too
+using Json = nlohmann::ordered_json; // keeps the order for readers
 
 Json card_json(const CardReport &card) {
     Json holders = Json::array();
@@ -28,7 +28,7 @@ Json card_json(const CardReport &card) {
 
 } // namespace
 
-std::string as_json(const Report &report) {
+std::string format_json(const Report &report) {
     Json out = {{"schema", 1}, {"version", UCX_GAUDI_VERSION}};
     out["software"] = report.library && report.library->software;
     out["libhl_thunk"] = nullptr;
@@ -51,7 +51,7 @@ std::string as_json(const Report &report) {
         {"files", report.module_files},
         {"in_plugin_path", report.in_plugin_path},
     };
-    // Replaced, not refused: a process may be called anything.
+    // Invalid UTF-8 is replaced: the name of a process may hold any bytes.
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

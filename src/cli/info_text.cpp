@@ -16,7 +16,7 @@ using Row = std::array<std::string, kColumns>;
 
 class Text {
 public:
-    /// A further value of the same thing has no key.
+    /// A further value of the key above has an empty key.
     void line(std::string_view key, std::string_view value) {
         const std::string label = key.empty() ? "" : fmt::format("{}:", key);
         fmt::format_to(std::back_inserter(m_text), "{:<17}{}\n", label, value);
@@ -77,16 +77,17 @@ std::string ucx_text(const UcxReport &ucx) {
 
 std::string plugin_path_text(const Report &report) {
     return report.in_plugin_path ? "contains the module directory"
-                                 : "does not contain the module directory: UCX programs will not use the cards";
+                                 : "does not contain the module directory, so UCX does not load the modules; "
+                                   "export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)";
 }
 
 } // namespace
 
-std::string as_text(const Report &report) {
+std::string format_text(const Report &report) {
     Text out;
     out.line("libhl-thunk", library_text(report.library));
     if (report.library && report.library->software)
-        out.line("", "SOFTWARE: these cards are softgaudi's, there is no hardware behind them");
+        out.line("", "SOFTWARE: the cards below are those of softgaudi, not hardware");
     if (report.ucx.empty())
         out.line("UCX", "not found");
     for (std::size_t i = 0; i < report.ucx.size(); ++i)

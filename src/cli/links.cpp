@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "libuct-94d3c196.so.0.0.0" and "libuct_ib.so.0.0.0" become "libuct.so.0" and "libuct_ib.so.0"; others nothing.
+/// "libuct.so.0" of "libuct-94d3c196.so.0.0.0", "libuct_ib.so.0" of "libuct_ib.so.0.0.0"; empty for other files.
 std::string plain_name(const std::string &file) {
     const std::size_t end = file.find(".so.");
     if (end == std::string::npos || !file.starts_with("libuc"))
@@ -30,12 +30,12 @@ void link_all(const fs::path &from, const fs::path &to) {
 
 } // namespace
 
-OrSentence<void> link_plainly(const Ucx &ucx, const fs::path &directory) {
+OrSentence<void> link_plain_names(const Ucx &ucx, const fs::path &directory) {
     try {
         link_all(ucx.libraries, directory);
         link_all(ucx.libraries / "ucx", directory / "ucx"); // UCX looks for modules beside the libucs that was loaded
     } catch (const fs::filesystem_error &error) {
-        return Sentence(fmt::format("cannot link to the UCX in {}: {}", ucx.libraries.string(), error.what()));
+        return Sentence(fmt::format("cannot create links to the UCX in {}: {}", ucx.libraries.string(), error.what()));
     }
     return {};
 }

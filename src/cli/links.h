@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plain names for a UCX whose files carry hashes in theirs.
+// Plain names for a UCX whose files have hashes in their names.
 #pragma once
 
 #include "sentence.h"
@@ -7,8 +7,8 @@
 
 namespace gaudi::cli {
 
-/// Fills `directory` (made here) with links to the libraries and modules of `ucx`, named as programs and UCX's own
-/// loader look for them.
-OrSentence<void> link_plainly(const Ucx &ucx, const std::filesystem::path &directory);
+/// Creates `directory` and in it links to the libraries and modules of `ucx`, with the names that programs and UCX's
+/// module loader look for.
+OrSentence<void> link_plain_names(const Ucx &ucx, const std::filesystem::path &directory);
 
 } // namespace gaudi::cli

@@ -15,9 +15,9 @@
 namespace gaudi::cli {
 namespace {
 
-constexpr int kUsage = 1; // CLI11 has a code of its own for each mistake; nobody asks for them
+constexpr int kUsage = 1; // for every mistake; CLI11 would return a code of its own for each
 
-/// CLI11's help, but for the line that matters.
+/// CLI11's help with a usage line of our own.
 class Help : public CLI::Formatter {
 public:
     Help() { column_width(24); }
@@ -28,7 +28,7 @@ public:
 };
 
 int print_plugin_path() {
-    const auto directory = module_directory();
+    const auto directory = find_module_directory();
     if (!directory) {
         fmt::print(stderr, "ucx_gaudi: {}\n", directory.error());
         return 1;
@@ -37,45 +37,46 @@ int print_plugin_path() {
     return 0;
 }
 
-/// One sentence, and where the rest is.
-int usage(const CLI::App &app, std::string text) {
+/// Prints one sentence about a mistake; returns the exit code.
+int report_usage(const CLI::App &app, std::string text) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     std::string command = "ucx_gaudi";
     for (const CLI::App *chosen : app.get_subcommands())
         command = fmt::format("ucx_gaudi {}", chosen->get_name());
-    fmt::print(stderr, "ucx_gaudi: {}; {} --help shows what there is\n", text, command);
+    fmt::print(stderr, "ucx_gaudi: {}; see {} --help\n", text, command);
     return kUsage;
 }
 
-bool known(const CLI::App &app, const std::string &command) {
+bool is_command(const CLI::App &app, const std::string &command) {
     const auto all = app.get_subcommands([](const CLI::App *) { return true; });
     return std::any_of(all.begin(), all.end(), [&](const CLI::App *one) { return one->get_name() == command; });
 }
 
 CLI::App *add_run(CLI::App &app, RunOptions &options) {
     CLI::App *run = app.add_subcommand("run", "Run a UCX program on the software Gaudi");
-    run->footer("The cards are gone when the command ends. What PACE, FAULTS and QUIRKS may be: docs/softgaudi.md. "
-                "NICs: docs/softhca.md.");
-    run->add_option("--cards", options.cards, "How many cards there are, 0 to 8 (default: 8)")
+    run->footer("The cards are removed when the command ends. docs/softgaudi.md describes PACE, FAULTS and QUIRKS, "
+                "docs/softhca.md the NICs.");
+    run->add_option("--cards", options.cards, "Number of cards, 0 to 8 (default: 8)")
         ->check(CLI::Range(0, 8))
         ->option_text("N");
     run->add_option("--model", options.model, "gaudi2 (default) or gaudi3")
         ->check(CLI::IsMember({"gaudi2", "gaudi3"}))
         ->option_text("MODEL");
-    run->add_option("--pace", options.pace, "How fast they are, as in down:25,up:25")->option_text("PACE");
-    run->add_option("--faults", options.faults, "What goes wrong, as in open@1#1=EAGAIN")->option_text("FAULTS");
+    run->add_option("--pace", options.pace, "Speed of the cards, as in down:25,up:25")->option_text("PACE");
+    run->add_option("--faults", options.faults, "Faults to inject, as in open@1#1=EAGAIN")->option_text("FAULTS");
     run->add_option("--quirks", options.quirks, "mainline, posted or both")->option_text("QUIRKS");
-    run->add_option("--dir", options.directory, "Cards that several runs share, in this directory on tmpfs")
+    run->add_option("--dir", options.directory, "Directory on tmpfs for cards that several runs share")
         ->option_text("DIR");
-    run->add_option("--ucx", options.ucx, "The UCX to run on: rapids, nixl-1.22, nixl-1.23 or where one is installed")
+    run->add_option("--ucx", options.ucx,
+                    "UCX to run on: rapids, nixl-1.22, nixl-1.23, or the directory of an installed one")
         ->option_text("NAME|DIR");
-    run->add_option("--hca", options.hcas, "RDMA NICs in software as well, 1 to 4 (default: 2)")
+    run->add_option("--hca", options.hcas, "RDMA NICs in software as well, 1 to 4 (without a number: 2)")
         ->expected(0, 1)
-        ->default_str("2") // of --hca alone
+        ->default_str("2") // for --hca without a value
         ->check(CLI::Range(1, 4))
         ->option_text("[N]");
-    run->add_flag("--topology", options.topology, "Let UCX see on which PCIe switch each card and NIC is");
-    run->add_flag("-v,--verbose", options.verbose, "Say which variables are set, and the command");
+    run->add_flag("--topology", options.topology, "Show UCX the PCIe switches of the cards and NICs");
+    run->add_flag("-v,--verbose", options.verbose, "Print the variables that are set, and the command");
     return run;
 }
 
@@ -83,19 +84,19 @@ int main_of(std::vector<std::string> words) {
     RunOptions options;
     bool json = false;
     CLI::App app("Intel Gaudi support for stock UCX", "ucx_gaudi");
-    app.formatter(std::make_shared<Help>()); // commands added later take it over
+    app.formatter(std::make_shared<Help>()); // commands added later inherit it
     app.set_version_flag("--version", "ucx_gaudi " UCX_GAUDI_VERSION);
     app.require_subcommand(1);
     const CLI::App *run_command = add_run(app, options);
     CLI::App *info_command = app.add_subcommand("info", "Show the cards, libraries and modules of this machine");
-    info_command->add_flag("--json", json, "For programs");
-    const CLI::App *plugin_path = app.add_subcommand("plugin-path", "Print what belongs into UCX_PLUGIN_PATH");
+    info_command->add_flag("--json", json, "Print JSON, for programs");
+    const CLI::App *plugin_path = app.add_subcommand("plugin-path", "Print the module directory, for UCX_PLUGIN_PATH");
 
-    app.footer("ucx_gaudi COMMAND --help says more."); // set here: commands would take it over
+    app.footer("ucx_gaudi COMMAND --help describes a command."); // set after the commands, which would inherit it
     for (CLI::App *command : app.get_subcommands({}))
         command->group("Commands");
 
-    // What follows belongs to another program: not a word of it is for us.
+    // The words after -- belong to another program and must not be parsed.
     if (const auto cut = std::find(words.begin(), words.end(), "--"); cut != words.end()) {
         options.command.assign(std::next(cut), words.end());
         words.erase(cut, words.end());
@@ -104,24 +105,24 @@ int main_of(std::vector<std::string> words) {
         fmt::print(stderr, "{}", app.help());
         return kUsage;
     }
-    if (!words.empty() && !words.front().starts_with('-') && !known(app, words.front()))
-        return usage(app, fmt::format("there is no command '{}'", words.front()));
-    std::reverse(words.begin(), words.end()); // as CLI11 wants them
+    if (!words.empty() && !words.front().starts_with('-') && !is_command(app, words.front()))
+        return report_usage(app, fmt::format("there is no command '{}'", words.front()));
+    std::reverse(words.begin(), words.end()); // the order that CLI11 expects
     try {
         app.parse(std::move(words));
     } catch (const CLI::RequiredError &) {
-        return usage(app, "a command is wanted");
+        return report_usage(app, "no command is given");
     } catch (const CLI::ParseError &error) {
-        return error.get_exit_code() == 0 ? app.exit(error) : usage(app, error.what());
+        return error.get_exit_code() == 0 ? app.exit(error) : report_usage(app, error.what());
     }
     if (*run_command) {
         if (options.command.empty())
-            return usage(app, "run wants a command after --");
-        return run(options);
+            return report_usage(app, "run needs a command after --, as in: ucx_gaudi run -- ucx_info -d");
+        return run_program(options);
     }
     if (!options.command.empty())
-        return usage(app, "only run takes a command after --");
-    return *plugin_path ? print_plugin_path() : info(json);
+        return report_usage(app, "only run takes a command after --");
+    return *plugin_path ? print_plugin_path() : run_info(json);
 }
 
 } // namespace

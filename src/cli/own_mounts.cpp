@@ -18,24 +18,25 @@ namespace {
 
 bool write_once(const char *path, const std::string &text) {
     const thunk::Fd file(::open(path, O_WRONLY | O_CLOEXEC));
-    // The kernel takes such a file in one piece or not at all.
+    // The kernel accepts such a file in one write only.
     return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 } // namespace
 
 OrSentence<void> enter_own_mounts() {
-    const auto user = ::geteuid(); // asked before: inside, nobody is anybody until the maps are written
+    const auto user = ::geteuid(); // read before: inside the namespace, ids are unmapped until the maps are written
     const auto group = ::getegid();
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-        return Sentence(fmt::format("user and mount namespaces are not allowed here: {}", std::strerror(errno)));
+        return Sentence(
+            fmt::format("user and mount namespaces are not allowed on this machine: {}", std::strerror(errno)));
     // An unprivileged process may map its group only after it has given up changing its groups.
     if (!write_once("/proc/self/setgroups", "deny") ||
         !write_once("/proc/self/uid_map", fmt::format("{} {} 1", user, user)) ||
         !write_once("/proc/self/gid_map", fmt::format("{} {} 1", group, group)))
-        return Sentence(fmt::format("cannot keep user and group in a user namespace: {}", std::strerror(errno)));
+        return Sentence(fmt::format("cannot map user and group into a user namespace: {}", std::strerror(errno)));
     if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return Sentence(fmt::format("cannot keep mounts from the rest of the machine: {}", std::strerror(errno)));
+        return Sentence(fmt::format("cannot make mounts private to this run: {}", std::strerror(errno)));
     return {};
 }
 

@@ -7,7 +7,7 @@
 
 namespace gaudi::cli {
 
-std::vector<std::filesystem::path> listed(const char *variable) {
+std::vector<std::filesystem::path> read_path_list(const char *variable) {
     std::vector<std::filesystem::path> directories;
     const char *value = std::getenv(variable);
     std::string_view rest = value ? value : "";
@@ -19,8 +19,8 @@ std::vector<std::filesystem::path> listed(const char *variable) {
     return directories;
 }
 
-bool lists(const char *variable, const std::filesystem::path &directory) {
-    const std::vector<std::filesystem::path> directories = listed(variable);
+bool path_list_contains(const char *variable, const std::filesystem::path &directory) {
+    const std::vector<std::filesystem::path> directories = read_path_list(variable);
     return std::any_of(directories.begin(), directories.end(), [&](const std::filesystem::path &one) {
         std::error_code error;
         return std::filesystem::equivalent(one, directory, error);

@@ -7,10 +7,10 @@
 
 namespace gaudi::cli {
 
-/// The directories that the environment variable lists; none where it is not set.
-std::vector<std::filesystem::path> listed(const char *variable);
+/// The directories in an environment variable; none if it is not set.
+std::vector<std::filesystem::path> read_path_list(const char *variable);
 
-/// Whether the list in the environment variable names this very directory, however it spells it.
-bool lists(const char *variable, const std::filesystem::path &directory);
+/// Whether an environment variable lists this directory, under whatever path.
+bool path_list_contains(const char *variable, const std::filesystem::path &directory);
 
 } // namespace gaudi::cli

@@ -15,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Switch {
-    unsigned first_card; // its bus; the second card is on the next one, the HCA two further on
-    unsigned hca;        // its number
+    unsigned first_card; // bus of the first card; the second card is on the next bus, the HCA two buses further
+    unsigned hca;        // number of the HCA
     unsigned socket;
 };
 constexpr std::array kSwitches = {Switch{0x19, 0, 0}, Switch{0x33, 2, 0}, Switch{0x9a, 1, 1}, Switch{0xb3, 3, 1}};
@@ -28,13 +28,13 @@ constexpr Kind kRootPort = {0x8086, 0x352a, 0x060400};
 constexpr Kind kSwitchPort = {0x1000, 0xc030, 0x060400};
 constexpr Kind kGaudi2 = {0x1da3, HL_PCI_ID_GAUDI2, 0x120000};
 constexpr Kind kGaudi3 = {0x1da3, HL_PCI_ID_GAUDI3, 0x120000};
-constexpr Kind kHca = {0x0000, 0x0001, 0x020700}; // softhca's own numbers: UCX must take it for nobody's device
+constexpr Kind kHca = {0x0000, 0x0001, 0x020700}; // numbers of softhca: UCX must not take it for the device of a vendor
 
 class Writer {
 public:
     explicit Writer(fs::path devices) : m_devices(std::move(devices)) {}
 
-    /// A function at bus:slot.0 below `parent`; its place.
+    /// Adds the function bus:slot.0 below `parent`; returns its path.
     fs::path add(const fs::path &parent, unsigned bus, unsigned slot, const Kind &kind, unsigned socket) {
         const std::string address = fmt::format("0000:{:02x}:{:02x}.0", bus, slot);
         const fs::path place = parent / address;
@@ -64,7 +64,7 @@ private:
     std::vector<PciFunction> m_functions;
 };
 
-void add(Writer &writer, const Switch &one, const Kind &card, unsigned hcas) {
+void add_switch(Writer &writer, const Switch &one, const Kind &card, unsigned hcas) {
     const unsigned bus = one.first_card;
     const fs::path complex = fmt::format("pci0000:{:02x}", bus - 3);
     const fs::path port = writer.add(complex, bus - 3, 1, kRootPort, one.socket);
@@ -85,7 +85,7 @@ OrSentence<std::vector<PciFunction>> write_pci_server(const fs::path &devices, b
     try {
         Writer writer(devices);
         for (const Switch &one : kSwitches)
-            add(writer, one, gaudi3 ? kGaudi3 : kGaudi2, hcas);
+            add_switch(writer, one, gaudi3 ? kGaudi3 : kGaudi2, hcas);
         return writer.take();
     } catch (const std::exception &error) { // of the file system or of a stream
         return Sentence(fmt::format("cannot write the PCI tree to {}: {}", devices.string(), error.what()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The PCI side of the Gaudi server that softgaudi and softhca model, as files of the shape that sysfs has.
+// The PCI devices of the Gaudi server that softgaudi and softhca model, as files like those of sysfs.
 //
 // Two sockets with two PCIe switches each; below each switch two cards and one HCA:
 //
@@ -21,8 +21,8 @@ struct PciFunction {
     std::filesystem::path place; // below /sys/devices
 };
 
-/// Writes all 8 cards, the first `hcas` HCAs and the bridges above them into `devices`, which stands for /sys/devices.
-/// Returns what was written, bridges included.
+/// Writes all 8 cards, the first `hcas` HCAs and the bridges above them to `devices`, which stands for /sys/devices.
+/// Returns all functions, bridges included.
 OrSentence<std::vector<PciFunction>> write_pci_server(const std::filesystem::path &devices, bool gaudi3, unsigned hcas);
 
 } // namespace gaudi::cli

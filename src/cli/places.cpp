@@ -10,26 +10,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-OrSentence<fs::path> beside_us(const char *relative) {
+OrSentence<fs::path> find_beside_program(const char *relative) {
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     if (error)
-        return Sentence(fmt::format("cannot tell where this program is: /proc/self/exe: {}", error.message()));
+        return Sentence(fmt::format("cannot find the files beside this program: /proc/self/exe: {}", error.message()));
     fs::path found = (self.parent_path() / ".." / relative).lexically_normal();
     if (!fs::exists(found, error))
-        return Sentence(fmt::format("{} is missing: it belongs beside this program", found.string()));
+        return Sentence(fmt::format("{} is missing; build or install ucx-gaudi again, and keep bin and lib together",
+                                    found.string()));
     return found;
 }
 
 } // namespace
 
-OrSentence<fs::path> module_directory() { return beside_us("lib/ucx-gaudi"); }
+OrSentence<fs::path> find_module_directory() { return find_beside_program("lib/ucx-gaudi"); }
 
-OrSentence<fs::path> softgaudi_library() { return beside_us("lib/softgaudi/libhl-thunk.so"); }
+OrSentence<fs::path> find_softgaudi_library() { return find_beside_program("lib/softgaudi/libhl-thunk.so"); }
 
-OrSentence<fs::path> softhca_library() { return beside_us("lib/softhca/libsofthca.so"); }
+OrSentence<fs::path> find_softhca_library() { return find_beside_program("lib/softhca/libsofthca.so"); }
 
-fs::path engines_directory() {
+fs::path fetched_ucx_directory() {
     const char *named = std::getenv("GAUDI_ENGINES");
     return named && *named ? named : UCX_GAUDI_ENGINES;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the parts of the product are. All but the engines are found from the program's own file, so that a copy of the
-// whole tree works wherever it is put.
+// Where the parts of the product are. All but the fetched UCX builds are found relative to this program, so a copy of
+// the whole tree works anywhere.
 #pragma once
 
 #include "sentence.h"
@@ -9,16 +9,16 @@
 
 namespace gaudi::cli {
 
-/// What belongs into UCX_PLUGIN_PATH.
-OrSentence<std::filesystem::path> module_directory();
+/// The directory for UCX_PLUGIN_PATH.
+OrSentence<std::filesystem::path> find_module_directory();
 
-/// The software Gaudi's libhl-thunk.
-OrSentence<std::filesystem::path> softgaudi_library();
+/// The libhl-thunk of the software Gaudi.
+OrSentence<std::filesystem::path> find_softgaudi_library();
 
 /// The software HCA, for LD_PRELOAD.
-OrSentence<std::filesystem::path> softhca_library();
+OrSentence<std::filesystem::path> find_softhca_library();
 
-/// The fetched UCX builds: GAUDI_ENGINES, else where the build had them. Empty where there are none.
-std::filesystem::path engines_directory();
+/// The directory of the fetched UCX builds: GAUDI_ENGINES, else the one of this build; empty in a build without them.
+std::filesystem::path fetched_ucx_directory();
 
 } // namespace gaudi::cli

@@ -26,10 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "ucx_gaudi-run-"; // then the process, for people to see, and six letters
+constexpr std::string_view kPrefix = "ucx_gaudi-run-"; // then the process id, for readers, and six letters
 
-/// Exactly the names that we make: others may look alike and hold what somebody wants to keep.
-bool is_ours(std::string_view name) {
+/// Accepts exactly the names that make() gives: a directory with a similar name may belong to a user.
+bool is_private_directory(std::string_view name) {
     if (!name.starts_with(kPrefix))
         return false;
     name.remove_prefix(kPrefix.size());
@@ -42,14 +42,14 @@ bool is_ours(std::string_view name) {
            all(name.substr(dash + 1), std::isalnum);
 }
 
-/// The directory, locked; nothing if it is in use, gone, or not a directory of this user.
+/// Opens and locks a directory; nothing if it is in use, removed, or not a directory of this user.
 std::optional<thunk::Fd> lock(const fs::path &path) {
     thunk::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     struct stat opened {
     }, named{};
     if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ::fstat(fd.get(), &opened) != 0)
         return {};
-    // It may have been removed between its opening and its locking.
+    // Another run may have removed it between open and flock.
     if (::lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev ||
         opened.st_uid != ::geteuid())
         return {};
@@ -58,7 +58,7 @@ std::optional<thunk::Fd> lock(const fs::path &path) {
 
 std::error_code remove_tree(const fs::path &path) {
     std::error_code error;
-    for (int tries = 0; tries < 5; ++tries) { // what is left of a killed program may still be adding files
+    for (int tries = 0; tries < 5; ++tries) { // children of a killed program may still add files
         error.clear();
         fs::remove_all(path, error);
         if (!error)
@@ -67,11 +67,12 @@ std::error_code remove_tree(const fs::path &path) {
     return error;
 }
 
-void sweep(const fs::path &base) {
+/// Removes the directories of runs that were killed.
+void remove_leftovers(const fs::path &base) {
     std::vector<fs::path> found;
     std::error_code error;
     for (fs::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
-        if (is_ours(at->path().filename().string()))
+        if (is_private_directory(at->path().filename().string()))
             found.push_back(at->path());
     }
     for (const fs::path &path : found) {
@@ -80,38 +81,41 @@ void sweep(const fs::path &base) {
     }
 }
 
-std::vector<fs::path> bases() {
+/// Writable directories in memory.
+std::vector<fs::path> list_bases() {
     std::vector<fs::path> found = {"/dev/shm"};
     if (const char *runtime = std::getenv("XDG_RUNTIME_DIR"); runtime && *runtime)
         found.emplace_back(runtime);
     found.emplace_back("/tmp");
     std::erase_if(found,
-                  [](const fs::path &base) { return !on_memory(base) || ::access(base.c_str(), W_OK | X_OK) != 0; });
+                  [](const fs::path &base) { return !is_in_memory(base) || ::access(base.c_str(), W_OK | X_OK) != 0; });
     return found;
 }
 
 } // namespace
 
-bool on_memory(const fs::path &directory) {
+bool is_in_memory(const fs::path &directory) {
     struct statfs info {};
     return ::statfs(directory.c_str(), &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
 OrSentence<PrivateDirectory> PrivateDirectory::make() {
-    const std::vector<fs::path> places = bases();
+    const std::vector<fs::path> places = list_bases();
     if (places.empty())
-        return Sentence("found no tmpfs to write to, neither /dev/shm nor XDG_RUNTIME_DIR nor /tmp");
+        return Sentence("found no writable tmpfs for the memory of the cards: neither /dev/shm nor XDG_RUNTIME_DIR nor "
+                        "/tmp is one");
     for (const fs::path &base : places)
-        sweep(base);
-    for (int tries = 0; tries < 10; ++tries) { // another run may sweep ours away before we have locked it
+        remove_leftovers(base);
+    for (int tries = 0; tries < 10; ++tries) { // another run may remove it before it is locked
         std::string name = fmt::format("{}/{}{}-XXXXXX", places.front().string(), kPrefix, ::getpid());
         if (!::mkdtemp(name.data()))
             return Sentence(
-                fmt::format("cannot make a directory in {}: {}", places.front().string(), std::strerror(errno)));
+                fmt::format("cannot create a directory in {}: {}", places.front().string(), std::strerror(errno)));
         if (auto locked = lock(name))
             return PrivateDirectory(name, std::move(*locked));
     }
-    return Sentence(fmt::format("cannot lock a directory in {}", places.front().string()));
+    return Sentence(fmt::format("cannot lock a new directory in {}: another process removes or locks each of them",
+                                places.front().string()));
 }
 
 PrivateDirectory::~PrivateDirectory() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fresh directory in memory for one run of a program, gone afterwards.
+// A new directory in memory for one run of a program, removed afterwards.
 #pragma once
 
 #include "sentence.h"
@@ -12,7 +12,7 @@ namespace gaudi::cli {
 
 class PrivateDirectory {
 public:
-    /// Also removes what runs left behind that were killed before they could.
+    /// Also removes the directories of runs that were killed before they could do it.
     static OrSentence<PrivateDirectory> make();
 
     PrivateDirectory(PrivateDirectory &&other) noexcept
@@ -25,12 +25,12 @@ private:
     PrivateDirectory(std::filesystem::path path, thunk::Fd lock) : m_path(std::move(path)), m_lock(std::move(lock)) {}
 
     std::filesystem::path m_path; // empty after a move
-    // The directory itself, locked. Programs inherit it: the directory is in use as long as one of them lives, and
-    // whoever can lock it knows that all are gone.
+    // The directory itself, locked. Programs inherit the descriptor, so the lock is held as long as one of them lives:
+    // a run that gets the lock knows that all have ended.
     thunk::Fd m_lock;
 };
 
-/// Whether files in `directory` are memory: the cards' memory would fill a disk.
-bool on_memory(const std::filesystem::path &directory);
+/// Whether the files in `directory` are in memory: the memory of the cards would fill a disk.
+bool is_in_memory(const std::filesystem::path &directory);
 
 } // namespace gaudi::cli

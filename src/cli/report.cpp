@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 std::optional<LibraryReport> report_library() {
     const auto library = thunk::Library::find();
     if (!library)
-        return {}; // that there is none is no mistake; what is one, report_cards has told
+        return {}; // a machine without the library is no error; report_cards has returned the others
     LibraryReport report;
     report.path = (*library)->path();
     report.version = (*library)->version().value_or("unknown");
@@ -24,7 +24,7 @@ std::optional<LibraryReport> report_library() {
     return report;
 }
 
-std::vector<std::string> files_in(const fs::path &directory) {
+std::vector<std::string> list_files(const fs::path &directory) {
     std::vector<std::string> names;
     std::error_code error;
     for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
@@ -37,7 +37,7 @@ std::vector<std::string> files_in(const fs::path &directory) {
 
 OrSentence<Report> make_report() {
     Report report;
-    report.ucx = report_ucx(); // forks: while there is nothing of the vendor's in this process
+    report.ucx = report_ucx(); // first, because it forks: no library of the vendor is loaded yet
     auto cards = report_cards();
     if (!cards)
         return Sentence(cards.error());
@@ -45,10 +45,10 @@ OrSentence<Report> make_report() {
     if (report.cards.empty())
         report.why_no_card = report_why_no_card();
     report.library = report_library();
-    if (const auto modules = module_directory()) {
+    if (const auto modules = find_module_directory()) {
         report.module_directory = modules->string();
-        report.module_files = files_in(*modules);
-        report.in_plugin_path = lists("UCX_PLUGIN_PATH", *modules);
+        report.module_files = list_files(*modules);
+        report.in_plugin_path = path_list_contains("UCX_PLUGIN_PATH", *modules);
     }
     return report;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What `ucx_gaudi info` tells, as data; printing it is another matter.
+// The contents of `ucx_gaudi info` as data, without its format.
 #pragma once
 
 #include "holders.h"
@@ -17,12 +17,12 @@ struct CardReport {
     std::uint32_t module_id = 0;
     std::string bus_id;
     std::string model;     // the generation: gaudi2
-    std::string card_name; // what the card calls itself: HL225
+    std::string card_name; // as the card reports it: HL225
     std::uint64_t memory_total = 0;
     std::optional<std::uint64_t> memory_free;
     std::string state;
     bool in_use = false;
-    std::vector<Holder> holders; // none although it is in use: they are not for us to see
+    std::vector<Holder> holders; // may be empty for a card in use: this user may not see all processes
 };
 
 struct LibraryReport {
@@ -32,16 +32,16 @@ struct LibraryReport {
 };
 
 struct UcxReport {
-    std::string source; // whose: "LD_LIBRARY_PATH", "loader", "python3", "--ucx NAME"
+    std::string source; // where it was found: "LD_LIBRARY_PATH", "loader", "python3", "--ucx NAME"
     std::string libucs;
-    std::string version;    // empty: it does not load here
-    bool supported = false; // from 1.22 on UCX looks into UCX_PLUGIN_PATH
+    std::string version;    // empty if it does not load
+    bool supported = false; // UCX reads UCX_PLUGIN_PATH from 1.22 on
 };
 
 struct Report {
     std::optional<LibraryReport> library;
     std::vector<CardReport> cards;
-    std::string why_no_card; // where there is none
+    std::string why_no_card; // set if there is no card
     std::vector<UcxReport> ucx;
     std::string module_directory;
     std::vector<std::string> module_files;
@@ -50,9 +50,8 @@ struct Report {
 
 OrSentence<Report> make_report();
 
-/// The parts that say what they find by themselves.
 OrSentence<std::vector<CardReport>> report_cards();
-/// To be called where there is no card.
+/// To be called only if there is no card.
 std::string report_why_no_card();
 std::vector<UcxReport> report_ucx();
 

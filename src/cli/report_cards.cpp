@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMinors = 256;
 
-/// Control descriptors by the bus id of their card. They are free: they open nothing.
-std::map<std::string, thunk::DeviceFd> controls(const thunk::Library &library) {
+/// Control descriptors by the bus id of their card. They open no card for compute, so they take none from a program.
+std::map<std::string, thunk::DeviceFd> open_controls(const thunk::Library &library) {
     std::map<std::string, thunk::DeviceFd> found;
     for (int minor = 0; minor < kMinors; ++minor) {
         auto control = thunk::DeviceFd::open_control(library, minor);
@@ -26,7 +26,7 @@ std::map<std::string, thunk::DeviceFd> controls(const thunk::Library &library) {
     return found;
 }
 
-std::string generation(std::uint32_t device_id) {
+std::string model_name(std::uint32_t device_id) {
     switch (device_id) {
     case HL_PCI_ID_GAUDI2:
         return "gaudi2";
@@ -52,10 +52,10 @@ std::string state_name(thunk::Status status) {
     case thunk::Status::in_reset_after_release:
         return "in reset after release";
     }
-    return fmt::format("state {}", static_cast<int>(status)); // a newer driver's
+    return fmt::format("state {}", static_cast<int>(status)); // of a newer driver
 }
 
-void ask(const thunk::Device &control, CardReport &report) {
+void query(const thunk::Device &control, CardReport &report) {
     if (const auto status = control.status())
         report.state = state_name(*status);
     else
@@ -65,7 +65,7 @@ void ask(const thunk::Device &control, CardReport &report) {
     if (const auto stats = control.open_stats())
         report.in_use = stats->is_compute_ctx_active != 0 || stats->compute_ctx_in_release != 0;
     if (report.in_use)
-        report.holders = holders(control);
+        report.holders = find_holders(control);
 }
 
 } // namespace
@@ -77,20 +77,20 @@ OrSentence<std::vector<CardReport>> report_cards() {
     std::vector<CardReport> found;
     if ((*cards)->empty())
         return found;
-    const auto control = controls((*cards)->library());
+    const auto control = open_controls((*cards)->library());
     for (const auto &card : (*cards)->all()) {
         const hlthunk_hw_ip_info &info = card->info();
         CardReport report;
         report.index = card->index();
         report.module_id = card->module_id();
         report.bus_id = card->bus_id();
-        report.model = generation(info.device_id);
+        report.model = model_name(info.device_id);
         const auto *name = reinterpret_cast<const char *>(info.card_name);
         report.card_name.assign(name, ::strnlen(name, sizeof info.card_name));
         report.memory_total = info.dram_size;
-        report.state = "gone"; // since we looked
+        report.state = "gone"; // the state if its control node does not open any more
         if (const auto at = control.find(card->bus_id()); at != control.end())
-            ask(at->second.get(), report);
+            query(at->second.get(), report);
         found.push_back(std::move(report));
     }
     return found;

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the python3 of this shell looks for packages; UCX comes to many programs that way.
-std::vector<fs::path> python_packages() {
+/// The package directories of the python3 in PATH: many programs get their UCX from a wheel there.
+std::vector<fs::path> list_python_packages() {
     std::vector<fs::path> found;
     const auto close = [](std::FILE *stream) { ::pclose(stream); };
     const std::unique_ptr<std::FILE, decltype(close)> stream(
@@ -41,7 +41,7 @@ struct Found {
     UcxProbe probe;
 };
 
-bool looks_for_modules(const std::string &version) {
+bool reads_plugin_path(const std::string &version) {
     int major = 0, minor = 0;
     return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 && (major > 1 || (major == 1 && minor >= 22));
 }
@@ -49,28 +49,28 @@ bool looks_for_modules(const std::string &version) {
 } // namespace
 
 std::vector<UcxReport> report_ucx() {
-    UcxProbe here("libucp.so.0"); // what a program linked to UCX gets here and now
+    UcxProbe here("libucp.so.0"); // the UCX that a linked program gets in this environment
     std::vector<Found> found;
-    for (const Engine &engine : engines()) {
-        if (engine.name != "rapids") // the same as one of the others
-            found.push_back({fmt::format("--ucx {}", engine.name), engine.ucx.libucs.string(),
-                             UcxProbe(engine.ucx.libucp.string())});
+    for (const FetchedUcx &build : list_fetched_ucx()) {
+        if (build.name != "rapids") // another name of a rapids-* one
+            found.push_back(
+                {fmt::format("--ucx {}", build.name), build.ucx.libucs.string(), UcxProbe(build.ucx.libucp.string())});
     }
-    for (const fs::path &directory : python_packages()) {
-        for (const Ucx &ucx : ucx_in(directory))
+    for (const fs::path &directory : list_python_packages()) {
+        for (const Ucx &ucx : find_ucx_in(directory))
             found.push_back({"python3", ucx.libucs.string(), UcxProbe(ucx.libucp.string())});
     }
 
     std::vector<UcxReport> reports;
-    if (auto probed = here.answer()) {
-        const bool named = lists("LD_LIBRARY_PATH", fs::path(probed->libucs).parent_path());
+    if (auto probed = here.read_answer()) {
+        const bool named = path_list_contains("LD_LIBRARY_PATH", fs::path(probed->libucs).parent_path());
         reports.push_back({named ? "LD_LIBRARY_PATH" : "loader", probed->libucs, probed->version,
-                           looks_for_modules(probed->version)});
+                           reads_plugin_path(probed->version)});
     }
     for (Found &one : found) {
-        const auto probed = one.probe.answer();
+        const auto probed = one.probe.read_answer();
         const std::string version = probed ? probed->version : "";
-        reports.push_back({std::move(one.source), std::move(one.libucs), version, looks_for_modules(version)});
+        reports.push_back({std::move(one.source), std::move(one.libucs), version, reads_plugin_path(version)});
     }
     return reports;
 }

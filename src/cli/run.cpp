@@ -28,15 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory that several runs share, so that their programs see the same cards.
-OrSentence<fs::path> shared_server(const std::string &name) {
+/// Creates the directory that several runs share, so that their programs see the same cards.
+OrSentence<fs::path> make_shared_server(const std::string &name) {
     std::error_code error;
     fs::path path = fs::absolute(name, error).lexically_normal();
-    if (!on_memory(fs::exists(path, error) ? path : path.parent_path()))
+    if (!is_in_memory(fs::exists(path, error) ? path : path.parent_path()))
         return Sentence(
-            fmt::format("--dir {}: must be on tmpfs, for example in /dev/shm: it holds the cards' memory", name));
+            fmt::format("--dir {}: must be on tmpfs, for example in /dev/shm: it holds the memory of the cards", name));
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-        return Sentence(fmt::format("--dir {}: cannot make it: {}", name, std::strerror(errno)));
+        return Sentence(fmt::format("--dir {}: cannot create it: {}", name, std::strerror(errno)));
     if (!fs::is_directory(path, error))
         return Sentence(fmt::format("--dir {}: is not a directory", name));
     return path;
@@ -45,11 +45,11 @@ OrSentence<fs::path> shared_server(const std::string &name) {
 OrSentence<void> make_directory(const fs::path &path) {
     std::error_code error;
     if (!fs::create_directory(path, error) && error)
-        return Sentence(fmt::format("cannot make {}: {}", path.string(), error.message()));
+        return Sentence(fmt::format("cannot create {}: {}", path.string(), error.message()));
     return {};
 }
 
-std::string quoted(const std::string &word) {
+std::string quote(const std::string &word) {
     constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%^";
     if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
         return word;
@@ -64,8 +64,8 @@ std::string quoted(const std::string &word) {
     return out;
 }
 
-/// Everything around one run of a program.
-class Setting {
+/// The environment and the directories of one run of a program.
+class RunSetup {
 public:
     OrSentence<void> prepare(const RunOptions &options);
     const Environment &environment() const { return m_environment; }
@@ -76,28 +76,28 @@ private:
     OrSentence<void> add_hcas(const std::string &count);
     OrSentence<void> add_topology(const RunOptions &options);
     OrSentence<void> make_private();
-    OrSentence<std::string> ucx_libraries();
+    OrSentence<std::string> find_ucx_libraries();
 
     Environment m_environment;
     std::optional<Ucx> m_ucx;
-    std::optional<PrivateDirectory> m_private; // gone with this object, when the program has ended
+    std::optional<PrivateDirectory> m_private; // removed with this object, after the program has ended
     fs::path m_server;
-    bool m_shared = false; // the server, with other runs
+    bool m_shared = false; // other runs may use the server too
 };
 
-OrSentence<void> Setting::choose_ucx(const std::string &name) {
+OrSentence<void> RunSetup::choose_ucx(const std::string &name) {
     if (name.empty())
-        return {}; // the program's own
-    auto named = ucx_named(name);
+        return {}; // the program uses its own UCX
+    auto named = resolve_ucx(name);
     if (!named)
         return Sentence(named.error());
     m_ucx = std::move(*named);
     return {};
 }
 
-OrSentence<void> Setting::choose_server(const std::string &directory) {
+OrSentence<void> RunSetup::choose_server(const std::string &directory) {
     if (!directory.empty()) {
-        auto shared = shared_server(directory);
+        auto shared = make_shared_server(directory);
         if (!shared)
             return Sentence(shared.error());
         m_server = std::move(*shared);
@@ -112,7 +112,7 @@ OrSentence<void> Setting::choose_server(const std::string &directory) {
     return make_directory(m_server);
 }
 
-OrSentence<void> Setting::make_private() {
+OrSentence<void> RunSetup::make_private() {
     if (m_private)
         return {};
     auto made = PrivateDirectory::make();
@@ -122,25 +122,25 @@ OrSentence<void> Setting::make_private() {
     return {};
 }
 
-/// Runs that share cards share the fabric too: else their programs would not reach each other.
-OrSentence<void> Setting::add_hcas(const std::string &count) {
-    const auto library = softhca_library();
+/// Runs that share cards share the fabric too, so that their programs reach each other.
+OrSentence<void> RunSetup::add_hcas(const std::string &count) {
+    const auto library = find_softhca_library();
     if (!library)
         return Sentence(library.error());
     const fs::path fabric = (m_shared ? m_server : m_private->path()) / "hca";
     if (auto made = make_directory(fabric); !made)
         return made;
-    m_environment.append("LD_PRELOAD", library->string()); // a sanitizer's runtime must stay the first
+    m_environment.append("LD_PRELOAD", library->string()); // behind the runtime of a sanitizer, which must be first
     m_environment.set("SOFTHCA_DIR", fabric.string());
     m_environment.set("SOFTHCA_DEVICES", count);
     return {};
 }
 
-/// The last thing prepared: what this process sees of the machine changes with it.
-OrSentence<void> Setting::add_topology(const RunOptions &options) {
+/// To be called last: it changes what this process sees of the machine.
+OrSentence<void> RunSetup::add_topology(const RunOptions &options) {
     if (m_shared && !options.hcas.empty())
         return Sentence(
-            "--topology: not with --hca and --dir together: a NIC cannot reach into another run's namespace");
+            "--topology: not with --hca and --dir together: a NIC cannot reach into the namespace of another run");
     if (auto made = make_private(); !made)
         return made;
     const fs::path room = m_private->path() / "pci";
@@ -151,24 +151,24 @@ OrSentence<void> Setting::add_topology(const RunOptions &options) {
                          options.hcas.empty() ? 0 : static_cast<unsigned>(std::stoul(options.hcas)));
 }
 
-/// Where a program that needs libucp.so.0 finds that of the chosen UCX.
-OrSentence<std::string> Setting::ucx_libraries() {
+/// The directories in which a program finds libucp.so.0 of the chosen UCX.
+OrSentence<std::string> RunSetup::find_ucx_libraries() {
     if (!m_ucx->hashed)
         return m_ucx->libraries.string();
     if (auto made = make_private(); !made)
         return Sentence(made.error());
     const fs::path links = m_private->path() / "ucx";
-    if (const auto linked = link_plainly(*m_ucx, links); !linked)
+    if (const auto linked = link_plain_names(*m_ucx, links); !linked)
         return Sentence(linked.error());
-    // The modules look for the libraries they came with beside themselves, which is now another place.
+    // The modules also need the libraries of their wheel, which are beside the originals and not beside the links.
     return fmt::format("{}:{}", links.string(), m_ucx->libraries.string());
 }
 
-OrSentence<void> Setting::prepare(const RunOptions &options) {
-    const auto modules = module_directory();
+OrSentence<void> RunSetup::prepare(const RunOptions &options) {
+    const auto modules = find_module_directory();
     if (!modules)
         return Sentence(modules.error());
-    const auto softgaudi = softgaudi_library();
+    const auto softgaudi = find_softgaudi_library();
     if (!softgaudi)
         return Sentence(softgaudi.error());
     if (auto chosen = choose_ucx(options.ucx); !chosen)
@@ -188,16 +188,16 @@ OrSentence<void> Setting::prepare(const RunOptions &options) {
     m_environment.set_if_given("SOFTGAUDI_FAULTS", options.faults);
     m_environment.set_if_given("SOFTGAUDI_QUIRKS", options.quirks);
 
-    // A program that is itself linked to libhl-thunk must talk to the same cards.
+    // A program that is itself linked to libhl-thunk must use the same cards.
     std::string libraries = softgaudi->parent_path().string();
     if (m_ucx) {
-        const auto ucx = ucx_libraries();
+        const auto ucx = find_ucx_libraries();
         if (!ucx)
             return Sentence(ucx.error());
         libraries = fmt::format("{}:{}", *ucx, libraries);
     }
     m_environment.prepend("LD_LIBRARY_PATH", libraries);
-    if (m_ucx && !m_ucx->programs.empty() && !lists("PATH", m_ucx->programs))
+    if (m_ucx && !m_ucx->programs.empty() && !path_list_contains("PATH", m_ucx->programs))
         m_environment.prepend("PATH", m_ucx->programs.string());
     if (!options.hcas.empty())
         if (auto added = add_hcas(options.hcas); !added)
@@ -207,10 +207,10 @@ OrSentence<void> Setting::prepare(const RunOptions &options) {
 
 } // namespace
 
-int run(const RunOptions &options) {
+int run_program(const RunOptions &options) {
     const HeldSignals signals;
-    Setting setting;
-    if (const auto done = setting.prepare(options); !done) {
+    RunSetup setup;
+    if (const auto done = setup.prepare(options); !done) {
         fmt::print(stderr, "ucx_gaudi: {}\n", done.error());
         return 1;
     }
@@ -220,12 +220,12 @@ int run(const RunOptions &options) {
         fmt::print(stderr,
                    "ucx_gaudi: software: this runs on softgaudi and softhca, not on a Gaudi card and an RDMA NIC\n");
     if (options.verbose) {
-        setting.environment().print();
+        setup.environment().print();
         if (!options.hcas.empty() && !options.topology)
-            fmt::print(stderr, "without --topology UCX knows no distances: every NIC is as near as any other\n");
+            fmt::print(stderr, "without --topology UCX knows no distances: all NICs are equally near to it\n");
         std::vector<std::string> words;
         for (const std::string &word : options.command)
-            words.push_back(quoted(word));
+            words.push_back(quote(word));
         fmt::print(stderr, "{}\n", fmt::join(words, " "));
     }
     return run_child(options.command, signals);

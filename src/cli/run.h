@@ -8,7 +8,7 @@
 namespace gaudi::cli {
 
 struct RunOptions {
-    // Empty: not given. What they mean is the business of docs/softgaudi.md and docs/softhca.md.
+    // Empty if not given. docs/softgaudi.md and docs/softhca.md describe the values.
     std::string cards;
     std::string model;
     std::string pace;
@@ -22,7 +22,7 @@ struct RunOptions {
     std::vector<std::string> command;
 };
 
-/// The exit code.
-int run(const RunOptions &options);
+/// Runs the command; returns the exit code.
+int run_program(const RunOptions &options);
 
 } // namespace gaudi::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a command gives: a value, or the one sentence that the user gets instead.
+// The result of a step of a command: a value, or the one sentence that is printed for the user.
 #pragma once
 
 #include <tl/expected.hpp>

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// UCX knows sockets and root complexes only by paths below /sys/devices, so links to anywhere else would not do.
+// UCX reads sockets and root complexes from paths below /sys/devices, so the links must lead there.
 const fs::path kDevices = "/sys/devices";
 const fs::path kLinks = "/sys/bus/pci/devices";
 
@@ -28,17 +28,17 @@ void mount_or_throw(const char *type, const fs::path &from, const fs::path &to, 
 }
 
 void bind(const fs::path &from, const fs::path &to) {
-    mount_or_throw(nullptr, from, to, MS_BIND | MS_REC, nullptr); // with all below: less than that is not allowed
+    mount_or_throw(nullptr, from, to, MS_BIND | MS_REC, nullptr); // recursive: an unprivileged bind mount must be
 }
 
-/// All that is in `machine` and not in `ours` gets a place in `ours` too, at whatever depth they part.
+/// Adds to `ours` what only `machine` has, at any depth.
 void add_rest(const fs::path &machine, const fs::path &ours) {
     for (const auto &entry : fs::directory_iterator(machine)) {
         const fs::path place = ours / entry.path().filename();
         const bool taken = fs::exists(fs::symlink_status(place));
         if (entry.is_symlink()) {
             if (!taken)
-                fs::copy_symlink(entry.path(), place); // a relative one leads to the same place from there
+                fs::copy_symlink(entry.path(), place); // a relative link is valid in the new place as well
         } else if (entry.is_directory()) {
             if (taken) {
                 add_rest(entry.path(), place);
@@ -61,7 +61,7 @@ void mount_server(const fs::path &room, const std::vector<PciFunction> &function
     add_rest(kDevices, room / "devices");
     bind(room / "links", kLinks);
     bind(room / "devices", kDevices);
-    ::umount2(room.c_str(), MNT_DETACH); // in its place it is of no further use, only in the way
+    ::umount2(room.c_str(), MNT_DETACH); // the bind mounts stay; the tree itself is not needed any more
 }
 
 } // namespace

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> entries(const fs::path &directory) {
+std::vector<fs::path> list_entries(const fs::path &directory) {
     std::vector<fs::path> found;
     std::error_code error;
     for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
@@ -26,12 +26,12 @@ std::vector<fs::path> entries(const fs::path &directory) {
     return found;
 }
 
-bool is_there(const fs::path &path) {
+bool is_present(const fs::path &path) {
     std::error_code error;
     return fs::exists(path, error);
 }
 
-fs::path library(const std::vector<fs::path> &files, const std::string &start) {
+fs::path find_library(const std::vector<fs::path> &files, const std::string &start) {
     const auto found = std::find_if(files.begin(), files.end(), [&](const fs::path &file) {
         const std::string name = file.filename().string();
         return name.starts_with(start) && name.find(".so") != std::string::npos;
@@ -39,47 +39,47 @@ fs::path library(const std::vector<fs::path> &files, const std::string &start) {
     return found == files.end() ? fs::path() : *found;
 }
 
-std::optional<Ucx> ucx_at(const fs::path &directory) {
-    if (is_there(directory / "libucs.so.0")) {
+std::optional<Ucx> find_ucx_at(const fs::path &directory) {
+    if (is_present(directory / "libucs.so.0")) {
         const fs::path programs = directory.parent_path() / "bin";
         return Ucx{directory, directory / "libucs.so.0", directory / "libucp.so.0", false,
-                   is_there(programs / "ucx_info") ? programs : fs::path()};
+                   is_present(programs / "ucx_info") ? programs : fs::path()};
     }
-    const std::vector<fs::path> files = entries(directory);
-    const fs::path libucs = library(files, "libucs-");
+    const std::vector<fs::path> files = list_entries(directory);
+    const fs::path libucs = find_library(files, "libucs-");
     if (libucs.empty())
         return {};
-    return Ucx{directory, libucs, library(files, "libucp-"), true, {}};
+    return Ucx{directory, libucs, find_library(files, "libucp-"), true, {}};
 }
 
-std::vector<std::string> names(const std::vector<Engine> &engines) {
+std::vector<std::string> list_names(const std::vector<FetchedUcx> &builds) {
     std::vector<std::string> all;
-    for (const Engine &engine : engines)
-        all.push_back(engine.name);
+    for (const FetchedUcx &build : builds)
+        all.push_back(build.name);
     return all;
 }
 
 } // namespace
 
-std::vector<Ucx> ucx_in(const fs::path &directory) {
+std::vector<Ucx> find_ucx_in(const fs::path &directory) {
     std::vector<fs::path> places = {directory, directory / "lib", directory / "lib64", directory / "libucx" / "lib"};
-    for (const fs::path &entry : entries(directory)) {
-        if (entry.extension() == ".libs") // where wheels keep the libraries they bring along
+    for (const fs::path &entry : list_entries(directory)) {
+        if (entry.extension() == ".libs") // where wheels have the libraries that they bundle
             places.push_back(entry);
     }
     std::vector<Ucx> found;
     for (const fs::path &place : places) {
-        if (auto ucx = ucx_at(place))
+        if (auto ucx = find_ucx_at(place))
             found.push_back(std::move(*ucx));
     }
     return found;
 }
 
-std::vector<Engine> engines() {
-    std::vector<Engine> found;
+std::vector<FetchedUcx> list_fetched_ucx() {
+    std::vector<FetchedUcx> found;
     std::optional<Ucx> rapids;
-    for (const fs::path &entry : entries(engines_directory())) {
-        const std::vector<Ucx> inside = ucx_in(entry);
+    for (const fs::path &entry : list_entries(fetched_ucx_directory())) {
+        const std::vector<Ucx> inside = find_ucx_in(entry);
         if (inside.empty())
             continue;
         found.push_back({entry.filename().string(), inside.front()});
@@ -87,28 +87,29 @@ std::vector<Engine> engines() {
             rapids = inside.front();
     }
     if (rapids) {
-        for (Engine &engine : found) {
-            if (engine.ucx.hashed) // those wheels bring no programs, and these run on any UCX
-                engine.ucx.programs = rapids->programs;
+        for (FetchedUcx &build : found) {
+            if (build.ucx.hashed) // wheels without programs: those of rapids run on any UCX
+                build.ucx.programs = rapids->programs;
         }
         found.insert(found.begin(), {"rapids", *rapids});
     }
     return found;
 }
 
-OrSentence<Ucx> ucx_named(const std::string &name) {
-    const std::vector<Engine> known = engines();
-    for (const Engine &engine : known) {
-        if (engine.name == name)
-            return engine.ucx;
+OrSentence<Ucx> resolve_ucx(const std::string &name) {
+    const std::vector<FetchedUcx> known = list_fetched_ucx();
+    for (const FetchedUcx &build : known) {
+        if (build.name == name)
+            return build.ucx;
     }
-    const std::string choice = known.empty() ? fmt::format("there are no engines in '{}'", engines_directory().string())
-                                             : fmt::format("there are {}", fmt::join(names(known), ", "));
+    const std::string choice = known.empty()
+                                   ? fmt::format("no UCX is fetched in '{}'", fetched_ucx_directory().string())
+                                   : fmt::format("fetched are {}", fmt::join(list_names(known), ", "));
     std::error_code error;
     const fs::path directory = fs::absolute(name, error);
     if (!fs::is_directory(directory, error))
-        return Sentence(fmt::format("--ucx {}: is neither an engine nor a directory; {}", name, choice));
-    std::vector<Ucx> inside = ucx_in(directory);
+        return Sentence(fmt::format("--ucx {}: is neither a fetched UCX nor a directory; {}", name, choice));
+    std::vector<Ucx> inside = find_ucx_in(directory);
     if (inside.empty())
         return Sentence(
             fmt::format("--ucx {}: there is no libucs in it, in its lib, nor in a wheel in it; {}", name, choice));

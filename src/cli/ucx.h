@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finding UCX builds: installed ones, the wheels of RAPIDS, and those inside the wheels of NIXL.
+// Finds UCX builds: installed ones, the wheels of RAPIDS, and those inside the wheels of NIXL.
 #pragma once
 
 #include "sentence.h"
@@ -11,24 +11,24 @@
 namespace gaudi::cli {
 
 struct Ucx {
-    std::filesystem::path libraries; // the directory of libucs and its sisters
+    std::filesystem::path libraries; // the directory of libucs, libuct and libucp
     std::filesystem::path libucs;
     std::filesystem::path libucp;
-    bool hashed = false;            // named as in libucs-14c218c5.so.0.0.0: a program that needs libucs.so.0 misses it
+    bool hashed = false;            // file names as libucs-14c218c5.so.0.0.0: a program does not find libucs.so.0
     std::filesystem::path programs; // the directory of ucx_info, if it has one
 };
 
-/// All UCX in a directory that is an installation prefix, a directory of libraries, or one of Python packages.
-std::vector<Ucx> ucx_in(const std::filesystem::path &directory);
+/// All UCX in an installation prefix, a directory of libraries, or a directory of Python packages.
+std::vector<Ucx> find_ucx_in(const std::filesystem::path &directory);
 
-struct Engine {
+struct FetchedUcx {
     std::string name;
     Ucx ucx;
 };
-/// The fetched builds that are there, each by its names: "rapids" is the newest of the rapids-* ones.
-std::vector<Engine> engines();
+/// The fetched UCX builds by name; "rapids" is a second name of the newest rapids-* one.
+std::vector<FetchedUcx> list_fetched_ucx();
 
-/// What --ucx means: an engine's name, or a directory.
-OrSentence<Ucx> ucx_named(const std::string &name);
+/// The UCX that --ucx names: a fetched one, or one in a directory.
+OrSentence<Ucx> resolve_ucx(const std::string &name);
 
 } // namespace gaudi::cli

@@ -12,9 +12,9 @@
 namespace gaudi::cli {
 namespace {
 
-/// In the child: two lines to `out`, or nothing.
-void tell(const std::string &libucp, int out) {
-    // What UCX has to say about its environment is no part of the answer.
+/// Runs in the child: writes two lines to `out`, or nothing.
+void write_answer(const std::string &libucp, int out) {
+    // Warnings of UCX must not mix with the answer.
     const int nowhere = ::open("/dev/null", O_RDWR);
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         ::dup2(nowhere, stream);
@@ -23,7 +23,7 @@ void tell(const std::string &libucp, int out) {
         return;
     using Version = const char *();
     auto *version = reinterpret_cast<Version *>(::dlsym(library, "ucp_get_version_string"));
-    // A function of libucs, found through what libucp needs: whatever that file is called.
+    // A function of libucs, found through the dependencies of libucp, whatever the file of libucs is called.
     void *function = ::dlsym(library, "ucs_status_string");
     Dl_info info{};
     if (version && function && ::dladdr(function, &info) != 0)
@@ -51,14 +51,14 @@ UcxProbe::UcxProbe(const std::string &libucp) {
     const thunk::Fd out(ends[1]);
     m_child = ::fork();
     if (m_child == 0) {
-        tell(libucp, out.get());
+        write_answer(libucp, out.get());
         ::_exit(0);
     }
 }
 
 UcxProbe::~UcxProbe() { reap(); }
 
-std::optional<ProbedUcx> UcxProbe::answer() {
+std::optional<ProbedUcx> UcxProbe::read_answer() {
     if (m_child < 0)
         return {};
     const std::string text = read_all(m_in.get());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Asking a UCX what it is.
+// Which UCX a libucp belongs to.
 #pragma once
 
 #include "thunk/fd.h"
@@ -17,16 +17,16 @@ struct ProbedUcx {
     std::string version; // as in "1.22.0"
 };
 
-/// Loads a libucp (a path, or a name for the loader to find) and asks it, in a process of its own: a UCX in this one
-/// would stay. UCX takes its time to start, so several are best asked at once.
+/// Loads a libucp (a path, or a name for the loader) in a child process and reads its version: in this process UCX
+/// could not be unloaded. UCX starts slowly, so several probes are best started together.
 class UcxProbe {
 public:
     explicit UcxProbe(const std::string &libucp);
     UcxProbe(UcxProbe &&other) noexcept : m_child(std::exchange(other.m_child, -1)), m_in(std::move(other.m_in)) {}
     ~UcxProbe();
 
-    /// Nothing, if it does not load. Call it once.
-    std::optional<ProbedUcx> answer();
+    /// Waits for the child. Nothing if the library does not load. To be called once.
+    std::optional<ProbedUcx> read_answer();
 
 private:
     void reap();

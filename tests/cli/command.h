@@ -139,7 +139,7 @@ inline Result result(Words words, const std::string &program = UCX_GAUDI_COMMAND
     return result;
 }
 
-/// What every `run` says first.
+/// The first line of every `run`.
 inline const std::string kSoftware = "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n";
 inline const std::string kSoftwareWithHca =
     "ucx_gaudi: software: this runs on softgaudi and softhca, not on a Gaudi card and an RDMA NIC\n";

@@ -61,7 +61,7 @@ protected:
     }
 };
 
-TEST_P(Distance, NearHcaIsCloserThanFarHca) {
+TEST_P(Distance, near_hca_is_closer_than_far_hca) {
     auto table = on({"--hca", "4", "--topology"});
     ASSERT_EQ(table.size(), 12u); // 8 cards and 4 HCAs
     const std::map<std::string, std::vector<std::string>> cards_of = {{"softhca0", {"GAUDI_2", "GAUDI_3"}},
@@ -79,7 +79,7 @@ TEST_P(Distance, NearHcaIsCloserThanFarHca) {
             }
 }
 
-TEST_P(Distance, AllAreTheSameWithoutTopology) {
+TEST_P(Distance, without_topology_all_devices_are_equally_near) {
     for (const auto &[device, row] : on({"--hca"}))
         for (const auto &[other, bandwidth] : row)
             EXPECT_EQ(bandwidth, other == device ? "-" : "inf") << device << ' ' << other;

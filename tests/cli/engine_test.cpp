@@ -19,21 +19,21 @@ struct Case {
 };
 void PrintTo(const Case &one, std::ostream *out) { *out << one.name; } // not its address: that differs at each start
 
-class Engine : public ::testing::TestWithParam<Case> {
+class Ucx : public ::testing::TestWithParam<Case> {
 protected:
-    Engine() { ::unsetenv("UCX_PLUGIN_PATH"); }
+    Ucx() { ::unsetenv("UCX_PLUGIN_PATH"); }
 
     static Result on(Words command) { return result(run({"--ucx", GetParam().name}, std::move(command))); }
 };
 
-TEST_P(Engine, Version) {
+TEST_P(Ucx, ucx_info_prints_its_version) {
     const Result got = on({"ucx_info", "-v"});
     EXPECT_EQ(got.code, 0);
     EXPECT_EQ(got.err, kSoftware);
     EXPECT_THAT(got.out, HasSubstr(std::string("# Library version: ") + GetParam().version + "\n"));
 }
 
-TEST_P(Engine, Devices) {
+TEST_P(Ucx, ucx_info_lists_the_domain_and_the_transport) {
     const Result got = on({"ucx_info", "-d"});
     EXPECT_EQ(got.code, 0);
     EXPECT_EQ(got.err, kSoftware);
@@ -42,7 +42,7 @@ TEST_P(Engine, Devices) {
     EXPECT_THAT(got.out, Not(HasSubstr("WARN")));
 }
 
-TEST_P(Engine, Perftest) {
+TEST_P(Ucx, ucx_perftest_runs_on_gaudi_memory) {
     const Result got = on({"ucx_perftest", "-l", "-t", "ucp_put_bw", "-m", "gaudi", "-n", "10", "-s", "4096"});
     EXPECT_EQ(got.code, 0);
     EXPECT_EQ(got.err, kSoftware);
@@ -51,7 +51,7 @@ TEST_P(Engine, Perftest) {
     EXPECT_THAT(got.out, Not(HasSubstr("WARN")));
 }
 
-TEST_P(Engine, PerftestOfAnyTwoMemories) {
+TEST_P(Ucx, ucx_perftest_runs_on_any_two_memory_types) {
     for (const char *memory : {"gaudi", "host,gaudi", "gaudi,host"})
         for (const char *test : {"tag_lat", "tag_bw", "ucp_put_lat", "ucp_get", "stream_bw", "ucp_am_bw"})
             for (const char *size : {"8", "100000"}) {
@@ -63,7 +63,7 @@ TEST_P(Engine, PerftestOfAnyTwoMemories) {
             }
 }
 
-TEST_P(Engine, PerftestWithoutCardsSaysWhy) {
+TEST_P(Ucx, ucx_perftest_without_cards_prints_the_reason) {
     const Result wrong = on({"env", "GAUDI_MAPPING_TABLE=[{\"index\": 0}]", "ucx_perftest", "-l", "-t", "tag_lat", "-m",
                              "gaudi", "-n", "10"});
     EXPECT_NE(wrong.code, 0);
@@ -78,7 +78,7 @@ TEST_P(Engine, PerftestWithoutCardsSaysWhy) {
     EXPECT_THAT(hidden.out, HasSubstr("there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1"));
 }
 
-TEST_P(Engine, PerftestOfTheTransportAlone) {
+TEST_P(Ucx, ucx_perftest_runs_on_the_transport_alone) {
     for (const char *memory : {"gaudi", "host,gaudi", "gaudi,host"})
         for (const char *test : {"put_bw", "put_lat", "get"})
             for (const char *data : {"short", "zcopy"}) {
@@ -90,7 +90,7 @@ TEST_P(Engine, PerftestOfTheTransportAlone) {
             }
 }
 
-TEST_P(Engine, DetailsOfTheTransport) {
+TEST_P(Ucx, ucx_info_prints_the_capabilities_of_the_transport) {
     const Result got = on({"ucx_info", "-d", "-t", "gaudi_cpy"});
     EXPECT_EQ(got.code, 0);
     for (const char *line :
@@ -103,7 +103,7 @@ TEST_P(Engine, DetailsOfTheTransport) {
     EXPECT_THAT(got.out, Not(HasSubstr("gaudi_gdr")));
 }
 
-TEST_P(Engine, Settings) {
+TEST_P(Ucx, ucx_info_lists_the_settings) {
     const Result got = on({"ucx_info", "-f"});
     EXPECT_EQ(got.code, 0);
     for (const char *name : {"UCX_GAUDI_COPY_DEVICE=auto", "UCX_GAUDI_COPY_MAX_MEMORY=inf", "UCX_GAUDI_COPY_DMABUF=try",
@@ -112,21 +112,21 @@ TEST_P(Engine, Settings) {
         EXPECT_THAT(got.out, HasSubstr(name));
 }
 
-TEST_P(Engine, OldLaunchLinesBringNoWarning) {
+TEST_P(Ucx, launch_line_for_gaudi_gdr_brings_no_warning) {
     const Result got = on({"env", "UCX_GAUDI_GDR_DEVICE_ID=3", "UCX_TLS=tcp,gaudi", "ucx_perftest", "-l", "-t",
                            "tag_lat", "-m", "gaudi", "-n", "20", "-w", "2"});
     EXPECT_EQ(got.code, 0) << got.out;
     EXPECT_THAT(got.out, Not(::testing::ContainsRegex(" (WARN|ERROR) ")));
 }
 
-TEST_P(Engine, NothingIsLeft) {
+TEST_P(Ucx, run_leaves_no_directory) {
     const Result got =
         on({"env", "-u", "LD_PRELOAD", "/bin/sh", "-c", "ucx_info -v >/dev/null && echo $SOFTGAUDI_DIR"});
     EXPECT_EQ(got.code, 0);
     EXPECT_FALSE(fs::exists(fs::path(got.out).parent_path()));
 }
 
-TEST_P(Engine, InfoShowsWhatAProgramGets) {
+TEST_P(Ucx, info_inside_a_run_shows_the_ucx_of_the_run) {
     const Result got = on({UCX_GAUDI_COMMAND, "info", "--json"});
     EXPECT_EQ(got.code, 0);
     const auto out = nlohmann::json::parse(got.out);
@@ -137,7 +137,7 @@ TEST_P(Engine, InfoShowsWhatAProgramGets) {
     EXPECT_EQ(out.at("modules").at("in_plugin_path"), true);
 }
 
-/// Those that this build is tested with.
+/// The UCX builds that these tests run on.
 std::vector<Case> cases() {
     std::vector<Case> chosen{{"rapids", "1.22.0"}, {"nixl-1.22", "1.22.0"}, {"nixl-1.23", "1.23.0"}};
     std::erase_if(chosen, [](const Case &one) {
@@ -147,13 +147,13 @@ std::vector<Case> cases() {
     return chosen;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucx, Engine, ::testing::ValuesIn(cases()), [](const auto &one) {
+INSTANTIATE_TEST_SUITE_P(Fetched, Ucx, ::testing::ValuesIn(cases()), [](const auto &one) {
     std::string name = one.param.name;
     std::erase_if(name, [](char letter) { return letter == '-' || letter == '.'; });
     return name;
 });
 
-TEST(Engines, ByDirectory) {
+TEST(FetchedUcx, directory_names_a_ucx) {
     for (const char *place : {"/rapids-1.22", "/rapids-1.22/libucx", "/rapids-1.22/libucx/lib"}) {
         const Result got = result(run({"--ucx", UCX_GAUDI_ENGINES + std::string(place)}, {"ucx_info", "-v"}));
         EXPECT_EQ(got.code, 0) << got.err;
@@ -165,18 +165,18 @@ TEST(Engines, ByDirectory) {
     EXPECT_THAT(wheel.out, HasSubstr("# Library version: 1.23.0\n"));
 }
 
-TEST(Engines, hca_on_ucx_without_ib_module_is_refused) {
+TEST(FetchedUcx, hca_without_ib_module_is_refused) {
     for (const char *name : {"rapids", "rapids-1.22", UCX_GAUDI_ENGINES "/rapids-1.22"}) {
         const Result got = result(run({"--hca", "--ucx", name}, {"echo", "started"}));
         EXPECT_EQ(got.code, 1);
         EXPECT_EQ(got.out, "");
         EXPECT_EQ(got.err, std::string("ucx_gaudi: --hca: the UCX of --ucx ") + name +
                                " cannot use an HCA: there is no libuct_ib in " UCX_GAUDI_ENGINES
-                               "/rapids-1.22/libucx/lib/ucx; --ucx nixl-1.22 or --ucx nixl-1.23 has it\n");
+                               "/rapids-1.22/libucx/lib/ucx; use --ucx nixl-1.22 or --ucx nixl-1.23\n");
     }
 }
 
-TEST(Engines, InfoListsThem) {
+TEST(FetchedUcx, info_lists_all) {
     const Result got = result({"info"});
     EXPECT_EQ(got.code, 0);
     EXPECT_THAT(got.out,

@@ -15,7 +15,7 @@ using ::testing::Not;
 const std::string kLibrary =
     (fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path() / "lib/softhca/libsofthca.so").string();
 
-/// With what the test's own environment preloads (a sanitizer does) out of the way.
+/// Without the libraries that the environment of the test preloads, such as a sanitizer.
 class Hca : public ::testing::Test {
 protected:
     Hca() { ::unsetenv("LD_PRELOAD"); }
@@ -25,26 +25,26 @@ std::string echoed(const std::string &words, Words options) {
     return result(run(std::move(options), shell("echo " + words))).out;
 }
 
-TEST_F(Hca, SetsWhatTheLibraryNeeds) {
+TEST_F(Hca, run_sets_the_variables_of_the_library) {
     EXPECT_EQ(echoed("$LD_PRELOAD $SOFTHCA_DEVICES", {"--hca"}), kLibrary + " 2\n");
     EXPECT_EQ(echoed("$SOFTHCA_DEVICES", {"--hca", "4"}), "4\n");
     EXPECT_EQ(echoed("$SOFTHCA_DEVICES", {"--hca", "1", "--cards", "1"}), "1\n");
     EXPECT_EQ(echoed("$SOFTHCA_DEVICES", {"--hca", "--cards", "1"}), "2\n");
 }
 
-TEST_F(Hca, NothingIsPreloadedUnlessAsked) { EXPECT_EQ(echoed("$LD_PRELOAD$SOFTHCA_DIR", {}), "\n"); }
+TEST_F(Hca, run_without_the_option_preloads_nothing) { EXPECT_EQ(echoed("$LD_PRELOAD$SOFTHCA_DIR", {}), "\n"); }
 
-TEST_F(Hca, ComesBeforeWhatIsPreloaded) {
+TEST_F(Hca, library_follows_what_is_preloaded_already) {
     ::setenv("LD_PRELOAD", SOFTGAUDI_LIBRARY, 1); // any library that is there
     EXPECT_EQ(echoed("$LD_PRELOAD", {"--hca"}), SOFTGAUDI_LIBRARY ":" + kLibrary + "\n");
 }
 
-TEST_F(Hca, SaysThatItIsSoftware) {
+TEST_F(Hca, run_prints_that_it_is_software) {
     EXPECT_EQ(result(run({"--hca"}, {"true"})).err, kSoftwareWithHca);
     EXPECT_EQ(result(run({}, {"true"})).err, kSoftware);
 }
 
-TEST_F(Hca, VerboseTellsVariablesAndThatThereAreNoDistances) {
+TEST_F(Hca, verbose_prints_variables_and_that_there_are_no_distances) {
     const Result got = result(run({"-v", "--hca", "3"}, shell("echo $SOFTHCA_DIR")));
     EXPECT_THAT(got.err, HasSubstr("LD_PRELOAD=" + kLibrary + "\nSOFTHCA_DIR=" + got.out +
                                    "SOFTHCA_DEVICES=3\nwithout --topology UCX knows no distances"));
@@ -52,7 +52,7 @@ TEST_F(Hca, VerboseTellsVariablesAndThatThereAreNoDistances) {
     EXPECT_THAT(result(run({"-v"}, {"true"})).err, Not(HasSubstr("distance")));
 }
 
-TEST_F(Hca, FabricIsBesideTheCardsAndGoneAfterwards) {
+TEST_F(Hca, fabric_is_beside_the_cards_and_removed_afterwards) {
     const Result got =
         result(run({"--hca"}, shell("touch $SOFTHCA_DIR/left && echo $SOFTHCA_DIR && dirname $SOFTGAUDI_DIR")));
     EXPECT_EQ(got.code, 0);
@@ -61,7 +61,7 @@ TEST_F(Hca, FabricIsBesideTheCardsAndGoneAfterwards) {
     EXPECT_FALSE(fs::exists(fabric.parent_path()));
 }
 
-TEST_F(Hca, FabricIsGoneAfterAKill) {
+TEST_F(Hca, fabric_is_removed_after_a_signal) {
     for (const int signal : {SIGTERM, SIGINT}) {
         Command command(run({"--hca"}, shell("echo $SOFTHCA_DIR; exec sleep 1000")));
         const fs::path fabric = command.out().line();
@@ -75,7 +75,7 @@ TEST_F(Hca, FabricIsGoneAfterAKill) {
     EXPECT_FALSE(fs::exists(fs::path(killed.out).parent_path()));
 }
 
-TEST_F(Hca, RunsThatShareCardsShareTheFabric) {
+TEST_F(Hca, runs_that_share_cards_share_the_fabric) {
     const std::string shared = "/dev/shm/cli-hca-test-" + std::to_string(::getpid());
     for (int run = 0; run < 2; ++run)
         EXPECT_EQ(echoed("$SOFTHCA_DIR", {"--hca", "--dir", shared}), shared + "/hca\n");
@@ -83,7 +83,7 @@ TEST_F(Hca, RunsThatShareCardsShareTheFabric) {
     fs::remove_all(shared);
 }
 
-TEST_F(Hca, IsRefusedWithoutTheLibrary) {
+TEST_F(Hca, missing_library_is_refused) {
     const fs::path tree = fs::temp_directory_path() / ("cli-hca-test-" + std::to_string(::getpid()));
     const fs::path built = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path();
     fs::create_directories(tree / "bin");
@@ -96,7 +96,7 @@ TEST_F(Hca, IsRefusedWithoutTheLibrary) {
     const Result got = result(run({"--hca"}, {"true"}), program);
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "ucx_gaudi: " + (tree / "lib/softhca/libsofthca.so").string() +
-                           " is missing: it belongs beside this program\n");
+                           " is missing; build or install ucx-gaudi again, and keep bin and lib together\n");
     fs::remove_all(tree);
 }
 

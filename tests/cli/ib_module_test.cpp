@@ -49,12 +49,12 @@ protected:
     const fs::path m_builds = fs::temp_directory_path() / ("cli-ib-module-test-" + std::to_string(::getpid()));
 };
 
-TEST_F(IbModule, ucx_with_plain_names_starts) {
+TEST_F(IbModule, ucx_with_plain_file_names_starts) {
     add("plain", {"lib/libucs.so.0", "lib/ucx/libuct_cma.so.0", "lib/ucx/libuct_ib.so.0"});
     expect_started("plain");
 }
 
-TEST_F(IbModule, ucx_with_hashed_names_starts) {
+TEST_F(IbModule, ucx_with_hashed_file_names_starts) {
     add("wheel", {"some.libs/libucs-14c218c5.so.0.0.0", "some.libs/ucx/libuct_ib.so.0.0.0"});
     add("hashed", {"some.libs/libucs-14c218c5.so.0.0.0", "some.libs/ucx/libuct_ib-0a1b2c3d.so.0.0.0"});
     expect_started("wheel");
@@ -70,14 +70,14 @@ TEST_F(IbModule, ucx_with_other_modules_only_is_refused) {
     EXPECT_EQ(result(run({"--ucx", "none"}, {"echo", "started"})).out, "started\n"); // --hca is what it lacks
 }
 
-TEST_F(IbModule, refusal_names_the_engines_that_have_it) {
+TEST_F(IbModule, refusal_names_fetched_ucx_with_the_module) {
     add("none", {"lib/libucs.so.0", "lib/ucx/libuct_cma.so.0"});
     add("one", {"lib/libucs.so.0", "lib/ucx/libuct_ib.so.0"});
     add("two", {"lib/libucs.so.0", "lib/ucx/libuct_ib.so.0"});
-    EXPECT_THAT(with_hca("none").err, EndsWith("; --ucx one or --ucx two has it\n"));
+    EXPECT_THAT(with_hca("none").err, EndsWith("; use --ucx one or --ucx two\n"));
 }
 
-TEST_F(IbModule, module_in_a_directory_that_ucx_is_told_of_counts) {
+TEST_F(IbModule, module_in_a_directory_of_the_environment_counts) {
     add("none", {"lib/libucs.so.0", "lib/ucx/libuct_cma.so.0"});
     const fs::path more = add("more", {"libuct_ib.so.0"});
     for (const char *variable : {"UCX_PLUGIN_PATH", "UCX_MODULE_DIR"}) {

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-/// With a software server of its own, as a user has it who sets the variables himself.
+/// A test with a software server of its own, set up by variables and without `ucx_gaudi run`.
 class Info : public ::testing::Test {
 protected:
     Info() {
@@ -44,7 +44,7 @@ private:
     std::string m_dir;
 };
 
-TEST_F(Info, Text) {
+TEST_F(Info, text_lists_libraries_modules_and_cards) {
     const Result got = result({"info"});
     EXPECT_EQ(got.code, 0);
     EXPECT_EQ(got.err, "");
@@ -59,7 +59,7 @@ TEST_F(Info, Text) {
     EXPECT_THAT(got.out, ContainsRegex("\n7      7       .*operational  -\n$"));
 }
 
-TEST_F(Info, JsonOfEightCards) {
+TEST_F(Info, json_has_every_field_of_eight_cards) {
     const Json out = json();
     EXPECT_EQ(out.at("schema"), 1);
     EXPECT_EQ(out.at("version"), UCX_GAUDI_VERSION);
@@ -82,7 +82,7 @@ TEST_F(Info, JsonOfEightCards) {
     EXPECT_EQ(out.at("cards")[3].at("bus_id"), "0000:19:00.0");
 }
 
-TEST_F(Info, Gaudi3) {
+TEST_F(Info, gaudi3_is_named) {
     ::setenv("SOFTGAUDI_MODEL", "gaudi3", 1);
     ::setenv("SOFTGAUDI_CARDS", "1", 1);
     const Json out = json();
@@ -91,7 +91,7 @@ TEST_F(Info, Gaudi3) {
     EXPECT_GT(out.at("cards")[0].at("memory_total_bytes"), 100000 * kMiB);
 }
 
-TEST_F(Info, HeldCardNamesItsHolder) {
+TEST_F(Info, card_in_use_names_its_process) {
     const auto library = gaudi::thunk::Library::load(SOFTGAUDI_LIBRARY);
     ASSERT_TRUE(library) << library.error().text;
     const auto card = gaudi::thunk::DeviceFd::open(**library, "0000:19:00.0");
@@ -114,7 +114,7 @@ TEST_F(Info, HeldCardNamesItsHolder) {
                 HasSubstr("  operational  pid " + std::to_string(::getpid()) + " (cli_info_test)\n"));
 }
 
-TEST_F(Info, HolderThatCannotBeFound) {
+TEST_F(Info, card_in_use_by_an_unknown_process_says_so) {
     const auto library = gaudi::thunk::Library::load(SOFTGAUDI_LIBRARY);
     ASSERT_TRUE(library) << library.error().text;
     auto card = gaudi::thunk::DeviceFd::open(**library, "0000:19:00.0");
@@ -125,7 +125,7 @@ TEST_F(Info, HolderThatCannotBeFound) {
     ASSERT_TRUE(mapping) << mapping.error().text;
     const auto exported = card->get().export_dmabuf(mapping->get(), 768 * kMiB);
     ASSERT_TRUE(exported) << exported.error().text;
-    // The export alone keeps the card in use, and says nothing of whose it is.
+    // The export alone keeps the card in use, and nothing shows which process holds it.
     mapping->detach();
     memory->detach();
     ASSERT_TRUE(card->close());
@@ -135,7 +135,7 @@ TEST_F(Info, HolderThatCannotBeFound) {
     EXPECT_THAT(result({"info"}).out, HasSubstr("  operational  another process\n"));
 }
 
-TEST_F(Info, WhatACardDoesNotTell) {
+TEST_F(Info, failed_query_is_shown_as_unknown) {
     ::setenv("SOFTGAUDI_FAULTS", "get_device_status_info@0=EIO;get_dram_usage@0=EIO", 1);
     const Json out = json();
     std::map<std::string, int> states;
@@ -147,7 +147,7 @@ TEST_F(Info, WhatACardDoesNotTell) {
     EXPECT_THAT(result({"info"}).out, ContainsRegex("97536 MiB  unknown +unknown .EIO.  -\n"));
 }
 
-TEST_F(Info, NoLibrary) {
+TEST_F(Info, missing_library_is_no_error) {
     ::unsetenv("GAUDI_THUNK");
     const Result text = result({"info"});
     EXPECT_EQ(text.code, 0);
@@ -161,7 +161,7 @@ TEST_F(Info, NoLibrary) {
     EXPECT_EQ(out.at("cards"), Json::array());
 }
 
-TEST_F(Info, LibraryButNoCard) {
+TEST_F(Info, library_without_cards_is_no_error) {
     ::setenv("SOFTGAUDI_CARDS", "0", 1);
     const Result text = result({"info"});
     EXPECT_EQ(text.code, 0);
@@ -194,23 +194,23 @@ void fails(const std::string &sentence) {
     }
 }
 
-TEST_F(Info, BadMappingTable) {
+TEST_F(Info, bad_mapping_table_is_an_error) {
     ::setenv("GAUDI_MAPPING_TABLE", "[3]", 1);
     fails("GAUDI_MAPPING_TABLE: entry 0 is not an object\n");
 }
 
-TEST_F(Info, LibraryThatIsNamedButMissing) {
+TEST_F(Info, missing_library_of_gaudi_thunk_is_an_error) {
     ::setenv("GAUDI_THUNK", "/no/such/libhl-thunk.so", 1);
     fails("GAUDI_THUNK=/no/such/libhl-thunk.so: ");
 }
 
-TEST_F(Info, NobodyGetsTheAnswer) {
+TEST_F(Info, full_output_device_is_an_error) {
     Command command({"-c", "'" UCX_GAUDI_COMMAND "' info >/dev/full"}, "/bin/sh");
     EXPECT_EQ(command.wait(), 1);
-    EXPECT_EQ(command.err().rest(), "ucx_gaudi: cannot write: No space left on device\n");
+    EXPECT_EQ(command.err().rest(), "ucx_gaudi: cannot write to stdout: No space left on device\n");
 }
 
-TEST_F(Info, MappingTableOrders) {
+TEST_F(Info, mapping_table_sets_the_order) {
     ::setenv("GAUDI_MAPPING_TABLE",
              R"([{"index":1,"module_id":0,"bus_id":"0000:34:00.0"},{"index":0,"module_id":3,"bus_id":"0000:19:00.0"}])",
              1);
@@ -220,7 +220,7 @@ TEST_F(Info, MappingTableOrders) {
     EXPECT_EQ(out.at("cards")[1].at("module_id"), 0);
 }
 
-TEST_F(Info, ModulesAndPluginPath) {
+TEST_F(Info, modules_and_plugin_path_are_listed) {
     const fs::path modules = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path() / "lib" / "ucx-gaudi";
     Json out = json();
     EXPECT_EQ(out.at("modules").at("directory"), modules.string());

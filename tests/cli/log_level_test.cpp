@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX logs about the devices that it was told of. A stock program with Gaudi memory ends well at every log level, whatever
-// the topology shows of the cards.
+// UCX logs about the devices that modules register. A stock program with Gaudi memory ends well at every log level,
+// whatever the topology shows of the cards.
 #include "command.h"
 
 #include <gmock/gmock.h>
@@ -13,12 +13,12 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Case {
-    std::string engine;
+    std::string ucx;
     std::string level;
     Words options;
 
     std::string name() const {
-        std::string name = engine + '_' + level;
+        std::string name = ucx + '_' + level;
         for (const std::string &option : options)
             name += option;
         std::erase_if(name, [](char letter) { return letter == '-' || letter == '.'; });
@@ -29,21 +29,21 @@ void PrintTo(const Case &one, std::ostream *out) { *out << one.name(); }
 
 std::vector<Case> cases() {
     std::vector<Case> all;
-    for (const char *engine : {"rapids", "nixl-1.22", "nixl-1.23"})
+    for (const char *ucx : {"rapids", "nixl-1.22", "nixl-1.23"})
         for (const char *level : {"debug", "data", "trace"})
             for (const Words &options : {Words{}, Words{"--topology"}, Words{"--hca"}, Words{"--hca", "--topology"}})
-                if (options.empty() || options[0] != "--hca" || engine != std::string("rapids")) // it has no ib module
-                    all.push_back({engine, level, options});
+                if (options.empty() || options[0] != "--hca" || ucx != std::string("rapids")) // it has no ib module
+                    all.push_back({ucx, level, options});
     return all;
 }
 
 class LogLevel : public ::testing::TestWithParam<Case> {};
 
-TEST_P(LogLevel, more_than_info_lets_a_program_with_gaudi_memory_end) {
+TEST_P(LogLevel, program_with_gaudi_memory_ends_at_a_verbose_level) {
     ::unsetenv("UCX_PLUGIN_PATH");
     for (const char *cards : {"1", "8"}) {
         Words options = GetParam().options;
-        options.insert(options.end(), {"--ucx", GetParam().engine, "--cards", cards});
+        options.insert(options.end(), {"--ucx", GetParam().ucx, "--cards", cards});
         const Result got =
             result(run(options, {"env", "UCX_LOG_LEVEL=" + GetParam().level, "timeout", "100", "ucx_perftest", "-l",
                                  "-t", "tag_lat", "-m", "gaudi", "-n", "5", "-w", "1", "-s", "4096"}));

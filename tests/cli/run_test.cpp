@@ -21,21 +21,21 @@ const std::string kTree = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path(
 
 // ---- what it hands on -------------------------------------------------------------------------------------------
 
-TEST(Run, ExitCodeIsThePrograms) {
+TEST(Run, exit_code_is_that_of_the_program) {
     EXPECT_EQ(result(run({}, {"true"})).code, 0);
     EXPECT_EQ(result(run({}, shell("exit 42"))).code, 42);
     EXPECT_EQ(result(run({}, shell("kill -9 $$"))).code, 128 + SIGKILL);
     EXPECT_EQ(result(run({}, shell("kill -TERM $$"))).code, 128 + SIGTERM);
 }
 
-TEST(Run, WordsAndStreamsAreHandedOnAsTheyAre) {
+TEST(Run, arguments_and_streams_pass_unchanged) {
     const Result got = result(run({}, {"/bin/echo", "--version", "a  b", "--", "-v", ""}));
     EXPECT_EQ(got.out, "--version a  b -- -v \n");
     EXPECT_EQ(got.err, kSoftware);
     EXPECT_EQ(result(run({}, shell("echo two >&2"))).err, kSoftware + "two\n");
 }
 
-TEST(Run, SaysWhyAProgramDoesNotStart) {
+TEST(Run, failed_start_prints_the_reason) {
     const Result missing = result(run({}, {"no-such-program"}));
     EXPECT_EQ(missing.code, 127);
     EXPECT_EQ(missing.err, kSoftware + "ucx_gaudi: cannot run 'no-such-program': No such file or directory\n");
@@ -53,7 +53,7 @@ std::string variable(const char *name, Words options = {}) {
     return out;
 }
 
-TEST(Run, SetsWhereThingsAre) {
+TEST(Run, variables_name_the_parts_of_the_product) {
     ::unsetenv("UCX_PLUGIN_PATH");
     EXPECT_EQ(variable("UCX_PLUGIN_PATH"), kTree + "/lib/ucx-gaudi");
     EXPECT_EQ(variable("GAUDI_THUNK"), kTree + "/lib/softgaudi/libhl-thunk.so");
@@ -61,16 +61,16 @@ TEST(Run, SetsWhereThingsAre) {
     EXPECT_THAT(variable("LD_LIBRARY_PATH"), StartsWith(kTree + "/lib/softgaudi"));
 }
 
-TEST(Run, ComesBeforeWhatListsHold) {
+TEST(Run, own_paths_precede_those_of_the_user) {
     ::setenv("UCX_PLUGIN_PATH", "/one:/two", 1);
     ::setenv("LD_LIBRARY_PATH", "/three", 1);
     EXPECT_EQ(variable("UCX_PLUGIN_PATH"), kTree + "/lib/ucx-gaudi:/one:/two");
     EXPECT_EQ(variable("LD_LIBRARY_PATH"), kTree + "/lib/softgaudi:/three");
 }
 
-TEST(Run, OptionsOfTheSoftwareGaudi) {
+TEST(Run, options_become_variables_of_softgaudi) {
     ::setenv("SOFTGAUDI_CARDS", "1", 1);
-    EXPECT_EQ(variable("SOFTGAUDI_CARDS"), "1"); // not ours to change
+    EXPECT_EQ(variable("SOFTGAUDI_CARDS"), "1"); // kept, where no option is given
     EXPECT_EQ(variable("SOFTGAUDI_CARDS", {"--cards", "3"}), "3");
     EXPECT_EQ(variable("SOFTGAUDI_MODEL", {"--model", "gaudi3"}), "gaudi3");
     EXPECT_EQ(variable("SOFTGAUDI_PACE", {"--pace", "down:25,up:25"}), "down:25,up:25");
@@ -78,7 +78,7 @@ TEST(Run, OptionsOfTheSoftwareGaudi) {
     EXPECT_EQ(variable("SOFTGAUDI_QUIRKS", {"--quirks", "mainline,posted"}), "mainline,posted");
 }
 
-TEST(Run, VerboseTellsVariablesAndCommand) {
+TEST(Run, verbose_prints_variables_and_command) {
     ::unsetenv("UCX_PLUGIN_PATH");
     ::unsetenv("LD_LIBRARY_PATH");
     const Result got = result(run({"-v", "--cards", "2"}, shell("echo \"$SOFTGAUDI_DIR\"")));
@@ -97,7 +97,7 @@ fs::path made(const std::string &server) {
     return path;
 }
 
-TEST(Run, DirectoryIsFreshAndGoneAfterwards) {
+TEST(Run, directory_is_new_and_removed_afterwards) {
     const Result first = result(run({}, shell("echo $SOFTGAUDI_DIR; ls $SOFTGAUDI_DIR; touch $SOFTGAUDI_DIR/left")));
     const Result second = result(run({}, shell("echo $SOFTGAUDI_DIR; ls $SOFTGAUDI_DIR")));
     EXPECT_NE(first.out, second.out);
@@ -106,19 +106,19 @@ TEST(Run, DirectoryIsFreshAndGoneAfterwards) {
     EXPECT_FALSE(fs::exists(made(second.out)));
 }
 
-TEST(Run, DirectoryIsGoneAfterTheProgramWasKilled) {
+TEST(Run, directory_is_removed_after_the_program_is_killed) {
     const Result got = result(run({}, shell("echo $SOFTGAUDI_DIR; kill -9 $$")));
     EXPECT_EQ(got.code, 128 + SIGKILL);
     EXPECT_FALSE(fs::exists(made(got.out)));
 }
 
-TEST(Run, DirectoryIsGoneWhenTheProgramDoesNotStart) {
+TEST(Run, directory_is_removed_after_a_failed_start) {
     const Result got = result(run({"-v"}, {"no-such-program"}));
     const std::size_t at = got.err.find("SOFTGAUDI_DIR=") + 14;
     EXPECT_FALSE(fs::exists(made(got.err.substr(at, got.err.find('\n', at) - at))));
 }
 
-TEST(Run, SignalsAreHandedOnAndTheDirectoryIsGone) {
+TEST(Run, ending_signal_is_passed_on_and_the_directory_removed) {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
         Command command(run({}, shell("trap 'echo told; exit 7' TERM INT HUP; echo $SOFTGAUDI_DIR; "
                                       "while :; do sleep 0.02; done")));
@@ -131,7 +131,7 @@ TEST(Run, SignalsAreHandedOnAndTheDirectoryIsGone) {
     }
 }
 
-TEST(Run, SignalThatEndsTheProgramEndsTheRun) {
+TEST(Run, signal_that_ends_the_program_ends_the_run) {
     Command command(run({}, {"/bin/sh", "-c", "echo $SOFTGAUDI_DIR; exec sleep 1000"}));
     const std::string server = command.out().line();
     command.kill(SIGTERM);
@@ -139,7 +139,7 @@ TEST(Run, SignalThatEndsTheProgramEndsTheRun) {
     EXPECT_FALSE(fs::exists(made(server)));
 }
 
-TEST(Run, OtherSignalsAreHandedOnAndChangeNothing) {
+TEST(Run, other_signal_is_passed_on_and_keeps_the_exit_code) {
     Command command(run({}, shell("trap 'echo told; exit 7' USR1; echo ready; while :; do sleep 0.02; done")));
     EXPECT_EQ(command.out().line(), "ready");
     command.kill(SIGUSR1);
@@ -147,7 +147,7 @@ TEST(Run, OtherSignalsAreHandedOnAndChangeNothing) {
     EXPECT_EQ(command.wait(), 7);
 }
 
-TEST(Run, LeftoverIsSweptButNotBeforeItsProgramEnded) {
+TEST(Run, leftover_directory_is_removed_only_after_its_program_ended) {
     Command command(run({}, {"/bin/sh", "-c", "echo $$; echo $SOFTGAUDI_DIR; exec sleep 1000"}));
     const pid_t program = std::stoi(command.out().line());
     const auto ended =
@@ -157,7 +157,7 @@ TEST(Run, LeftoverIsSweptButNotBeforeItsProgramEnded) {
     command.kill(SIGKILL);
     EXPECT_EQ(command.wait(), -SIGKILL);
     EXPECT_EQ(result(run({}, {"true"})).code, 0);
-    EXPECT_TRUE(fs::exists(left)) << "its program still uses it";
+    EXPECT_TRUE(fs::exists(left)) << "the program still uses it";
     ::kill(program, SIGKILL);
     pollfd wanted{ended, POLLIN, 0};
     EXPECT_EQ(::poll(&wanted, 1, 60'000), 1);
@@ -166,7 +166,7 @@ TEST(Run, LeftoverIsSweptButNotBeforeItsProgramEnded) {
     EXPECT_FALSE(fs::exists(left));
 }
 
-TEST(Run, SweepsItsOwnOnly) {
+TEST(Run, directory_with_a_similar_name_is_kept) {
     const std::string own = "/dev/shm/ucx_gaudi-run-999999999-aBcD12";
     const std::string others[] = {"/dev/shm/ucx_gaudi-run-mine-" + std::to_string(::getpid()),
                                   "/dev/shm/ucx_gaudi-run-" + std::to_string(::getpid()) + "-keep"};
@@ -182,7 +182,7 @@ TEST(Run, SweepsItsOwnOnly) {
     }
 }
 
-TEST(Run, SharedDirectoryStays) {
+TEST(Run, shared_directory_is_kept) {
     const std::string shared = "/dev/shm/cli-run-test-" + std::to_string(::getpid());
     EXPECT_EQ(variable("SOFTGAUDI_DIR", {"--dir", shared}), shared);
     EXPECT_TRUE(fs::is_directory(shared));
@@ -201,7 +201,7 @@ void refuses(Words options, const std::string &sentence) {
     EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
 }
 
-TEST(Run, RefusesWhatIsNoServer) {
+TEST(Run, unusable_shared_directory_is_refused) {
     refuses({"--dir", "/proc/x"}, "--dir /proc/x: must be on tmpfs");
     refuses({"--dir", "/dev/shm/no/such"}, "--dir /dev/shm/no/such: ");
     const std::string file = "/dev/shm/cli-run-test-file-" + std::to_string(::getpid());
@@ -210,7 +210,7 @@ TEST(Run, RefusesWhatIsNoServer) {
     fs::remove(file);
 }
 
-TEST(Run, RefusesAnUnknownUcx) {
+TEST(Run, unknown_ucx_is_refused) {
     const std::string engines = "/dev/shm/cli-run-test-engines-" + std::to_string(::getpid());
     for (const char *name : {"rapids-1.9", "rapids-1.10"}) {
         fs::create_directories(engines + "/" + name + "/libucx/lib");
@@ -220,14 +220,15 @@ TEST(Run, RefusesAnUnknownUcx) {
     std::ofstream(engines + "/nixl-7/nixl.libs/libucs-0123abcd.so.0.0.0") << "x";
     fs::create_directories(engines + "/downloads");
     ::setenv("GAUDI_ENGINES", engines.c_str(), 1);
-    refuses({"--ucx", "1.99"},
-            "--ucx 1.99: is neither an engine nor a directory; there are rapids, nixl-7, rapids-1.9, rapids-1.10\n");
+    refuses(
+        {"--ucx", "1.99"},
+        "--ucx 1.99: is neither a fetched UCX nor a directory; fetched are rapids, nixl-7, rapids-1.9, rapids-1.10\n");
     refuses({"--ucx", engines + "/downloads"}, "there is no libucs in it");
     EXPECT_THAT(variable("LD_LIBRARY_PATH", {"--ucx", "rapids"}), StartsWith(engines + "/rapids-1.10/libucx/lib:"));
     EXPECT_THAT(variable("LD_LIBRARY_PATH", {"--ucx", engines + "/rapids-1.9"}),
                 StartsWith(engines + "/rapids-1.9/libucx/lib:"));
     fs::remove_all(engines);
-    refuses({"--ucx", "rapids"}, "there are no engines in '" + engines + "'");
+    refuses({"--ucx", "rapids"}, "no UCX is fetched in '" + engines + "'");
 }
 
 } // namespace

@@ -23,7 +23,7 @@ Words with_topology(Words more) {
     return more;
 }
 
-/// What a shell prints that sees the tree.
+/// The output of a shell that sees the tree.
 std::string seen(const std::string &script, Words options = {}) {
     const Result got = result(run(with_topology(std::move(options)), shell(script)));
     EXPECT_EQ(got.code, 0) << script << '\n' << got.err;
@@ -37,7 +37,7 @@ std::vector<std::string> lines(const std::string &text) {
     return out;
 }
 
-TEST(Topology, CardsAndHcasAreWhereTheLibrariesSayTheyAre) {
+TEST(Topology, devices_have_the_bus_ids_of_the_libraries) {
     const Result cards = result(run(with_topology({}), {UCX_GAUDI_COMMAND, "info", "--json"}));
     const Json info = Json::parse(cards.out);
     ASSERT_EQ(info.at("cards").size(), 8u);
@@ -54,14 +54,14 @@ TEST(Topology, CardsAndHcasAreWhereTheLibrariesSayTheyAre) {
              {"--hca", "4"});
 }
 
-TEST(Topology, OnlyTheHcasThatWereAskedFor) {
+TEST(Topology, number_of_hcas_is_that_of_the_option) {
     const std::string count = "ls -d " + kLinks + "*/infiniband/softhca* 2>/dev/null | wc -l";
     EXPECT_EQ(seen(count), "0\n");
     EXPECT_EQ(seen(count, {"--hca"}), "2\n");
     EXPECT_EQ(seen(count, {"--hca", "4"}), "4\n");
 }
 
-TEST(Topology, AnHcaIsBelowTheSwitchOfTwoCards) {
+TEST(Topology, hca_is_below_the_switch_of_two_cards) {
     const std::vector<std::string> places =
         lines(seen("cd " + kLinks + "; realpath 0000:19:00.0 0000:1a:00.0 0000:1c:00.0 0000:9d:00.0", {"--hca"}));
     ASSERT_EQ(places.size(), 4u);
@@ -72,7 +72,7 @@ TEST(Topology, AnHcaIsBelowTheSwitchOfTwoCards) {
     EXPECT_THAT(places[3], StartsWith("/sys/devices/pci0000:97/"));
 }
 
-TEST(Topology, WhatUcxReadsOfADevice) {
+TEST(Topology, files_that_ucx_reads_have_values) {
     EXPECT_EQ(
         seen("cd " + kLinks + "0000:9d:00.0; cat numa_node class current_link_speed current_link_width", {"--hca"}),
         "1\n0x020700\n16.0 GT/s PCIe\n16\n");
@@ -80,11 +80,11 @@ TEST(Topology, WhatUcxReadsOfADevice) {
     EXPECT_EQ(seen("cat " + kLinks + "0000:34:00.0/device", {"--model", "gaudi3"}), "0x1060\n");
 }
 
-TEST(Topology, UserAndGroupStay) {
+TEST(Topology, user_and_group_stay) {
     EXPECT_EQ(seen("id -u; id -g"), std::to_string(::getuid()) + "\n" + std::to_string(::getgid()) + "\n");
 }
 
-TEST(Topology, TheMachinesOwnDevicesStay) {
+TEST(Topology, devices_of_the_machine_stay) {
     const std::string list = "cd /sys/devices && ls -d *; cd /sys/bus/pci/devices && ls; ls /sys/devices/system/cpu";
     const std::vector<std::string> before = lines(result(shell(list), "/usr/bin/env").out);
     const std::vector<std::string> inside = lines(seen(list));
@@ -94,7 +94,7 @@ TEST(Topology, TheMachinesOwnDevicesStay) {
     EXPECT_EQ(seen("cd " + kLinks + "; for one in *; do test -f $one/vendor || echo $one; done"), "");
 }
 
-TEST(Topology, NobodyElseSeesIt) {
+TEST(Topology, other_processes_do_not_see_the_devices) {
     Command command(
         run({"--topology"}, shell("test -d " + kLinks + "0000:19:00.0/ && echo there; exec tail -f /dev/null")));
     EXPECT_EQ(command.out().line(), "there");
@@ -104,7 +104,7 @@ TEST(Topology, NobodyElseSeesIt) {
     EXPECT_EQ(command.wait(), 128 + SIGTERM);
 }
 
-TEST(Topology, NothingIsLeft) {
+TEST(Topology, run_leaves_no_files) {
     const Result got = result(run({"--topology", "--hca"}, shell("dirname $SOFTGAUDI_DIR; ls $SOFTGAUDI_DIR/../pci")));
     EXPECT_EQ(lines(got.out).size(), 1u) << "the tree is where UCX looks and nowhere else: " << got.out;
     EXPECT_FALSE(fs::exists(lines(got.out).at(0)));
@@ -126,16 +126,16 @@ void expect_refusal(const Result &got, const std::string &sentence) {
     EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
 }
 
-TEST(Topology, IsRefusedWhereNamespacesAreForbidden) {
+TEST(Topology, forbidden_namespaces_are_refused) {
     expect_refusal(refused("echo 0 >/proc/sys/user/max_user_namespaces"),
-                   "user and mount namespaces are not allowed here: ");
+                   "user and mount namespaces are not allowed on this machine: ");
 }
 
-TEST(Topology, IsRefusedOnAMachineWithoutPci) {
+TEST(Topology, machine_without_pci_is_refused) {
     expect_refusal(refused("mount -t tmpfs none /sys/bus"), "there is no /sys/bus/pci/devices on this machine");
 }
 
-TEST(Topology, IsRefusedForNicsThatSeveralRunsShare) {
+TEST(Topology, hcas_of_a_shared_directory_are_refused) {
     const std::string shared = "/dev/shm/cli-topology-test-" + std::to_string(::getpid());
     expect_refusal(result(run({"--topology", "--hca", "--dir", shared}, {"echo", "started"})),
                    "not with --hca and --dir together");

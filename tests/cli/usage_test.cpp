@@ -12,13 +12,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(Usage, Version) {
+TEST(Usage, version_is_printed) {
     const Result got = result({"--version"});
     EXPECT_EQ(got.code, 0);
     EXPECT_EQ(got.out, "ucx_gaudi " UCX_GAUDI_VERSION "\n");
 }
 
-TEST(Usage, Help) {
+TEST(Usage, help_lists_commands_and_options) {
     const Result all = result({"--help"});
     EXPECT_EQ(all.code, 0);
     EXPECT_THAT(all.out, AllOf(HasSubstr("usage: ucx_gaudi COMMAND [OPTIONS]\n"), HasSubstr("\n  run "),
@@ -39,19 +39,19 @@ void mistaken(Words words, const std::string &sentence) {
     const Result got = result(std::move(words));
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.out, "");
-    EXPECT_THAT(got.err,
-                AllOf(StartsWith("ucx_gaudi: "), HasSubstr(sentence), HasSubstr("--help shows what there is")));
+    EXPECT_THAT(got.err, AllOf(StartsWith("ucx_gaudi: "), HasSubstr(sentence), HasSubstr("; see ucx_gaudi"),
+                               HasSubstr(" --help\n")));
     EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
 }
 
-TEST(Usage, MistakesAreOneSentence) {
+TEST(Usage, mistake_is_one_sentence) {
     mistaken({"walk"}, "there is no command 'walk'");
-    mistaken({"--walk"}, "a command is wanted");
+    mistaken({"--walk"}, "no command is given");
     mistaken({"info", "--walk"}, "--walk");
     mistaken({"info", "--", "true"}, "only run takes a command");
     mistaken({"plugin-path", "more"}, "more");
-    mistaken({"run"}, "run wants a command after --");
-    mistaken({"run", "--"}, "run wants a command after --");
+    mistaken({"run"}, "run needs a command after --");
+    mistaken({"run", "--"}, "run needs a command after --");
     mistaken({"run", "true"}, "true");
     mistaken({"run", "--cards", "9", "--", "true"}, "--cards: Value 9 not in range 0 to 8");
     mistaken({"run", "--cards", "many", "--", "true"}, "--cards");
@@ -63,14 +63,14 @@ TEST(Usage, MistakesAreOneSentence) {
 
 const fs::path kTree = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path();
 
-TEST(Usage, PluginPath) {
+TEST(Usage, plugin_path_is_the_module_directory) {
     const Result got = result({"plugin-path"});
     EXPECT_EQ(got.code, 0);
     EXPECT_EQ(got.out, (kTree / "lib" / "ucx-gaudi").string() + "\n");
     EXPECT_TRUE(fs::exists(kTree / "lib" / "ucx-gaudi" / "libuct_gaudi.so.0"));
 }
 
-TEST(Usage, ACopyOfTheTreeFindsItsOwnParts) {
+TEST(Usage, copy_of_the_tree_finds_its_own_parts) {
     const fs::path tree = fs::temp_directory_path() / ("cli-usage-test-" + std::to_string(::getpid()));
     fs::create_directories(tree / "bin");
     fs::create_directories(tree / "lib");
@@ -79,8 +79,8 @@ TEST(Usage, ACopyOfTheTreeFindsItsOwnParts) {
 
     const Result alone = result({"plugin-path"}, program);
     EXPECT_EQ(alone.code, 1);
-    EXPECT_EQ(alone.err,
-              "ucx_gaudi: " + (tree / "lib" / "ucx-gaudi").string() + " is missing: it belongs beside this program\n");
+    EXPECT_EQ(alone.err, "ucx_gaudi: " + (tree / "lib" / "ucx-gaudi").string() +
+                             " is missing; build or install ucx-gaudi again, and keep bin and lib together\n");
     EXPECT_EQ(result(run({}, {"true"}), program).code, 1);
 
     fs::copy(kTree / "lib" / "ucx-gaudi", tree / "lib" / "ucx-gaudi", fs::copy_options::recursive);
