@@ -180,8 +180,6 @@ enum uct_iface_params_field : std::uint64_t {
     UCT_IFACE_PARAM_FIELD_FEATURES = 1u << 18,
 };
 
-constexpr std::uint64_t UCT_IFACE_OPEN_MODE_DEVICE = 1u << 0;
-
 struct uct_iface_params {
     std::uint64_t field_mask;
     ucs_cpu_set cpu_mask;

@@ -147,8 +147,6 @@ struct uct_md_mem_attach_params {
     std::size_t mkey_size;
 };
 
-constexpr std::uint64_t UCT_RKEY_UNPACK_FIELD_SYS_DEVICE = 1u << 0;
-
 struct uct_rkey_unpack_params {
     std::uint64_t field_mask;
     ucs_sys_device_t sys_device;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // Runs with a fake libhl-thunk.so on the loader's search path.
 #include "thunk/library.h"
 

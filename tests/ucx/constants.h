@@ -155,7 +155,6 @@
     X(UCT_IFACE_PARAM_FIELD_ERR_HANDLER)                                                                               \
     X(UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS)                                                                         \
     X(UCT_IFACE_PARAM_FIELD_FEATURES)                                                                                  \
-    X(UCT_IFACE_OPEN_MODE_DEVICE)                                                                                      \
     X(UCT_EP_PARAM_FIELD_IFACE)                                                                                        \
     X(UCT_EP_PARAM_FIELD_USER_DATA)                                                                                    \
     X(UCT_EP_PARAM_FIELD_DEV_ADDR)                                                                                     \
@@ -190,7 +189,6 @@
     X(UCT_MD_MEM_ATTACH_FIELD_FLAGS)                                                                                   \
     X(UCT_MD_MEM_ATTACH_FIELD_MKEY_SIZE)                                                                               \
     X(UCT_MD_MEM_ATTACH_FLAG_HIDE_ERRORS)                                                                              \
-    X(UCT_RKEY_UNPACK_FIELD_SYS_DEVICE)                                                                                \
     X(UCT_EP_OP_AM_SHORT)                                                                                              \
     X(UCT_EP_OP_AM_BCOPY)                                                                                              \
     X(UCT_EP_OP_AM_ZCOPY)                                                                                              \
