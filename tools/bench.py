@@ -53,8 +53,8 @@ def bare_ns(size):
 
 def bandwidth_ratio(report, data):
     bars = {4096: 0.75, 65536: 0.95, 1 << 20: 0.99}
-    report.head("Computed, not measured: our bandwidth in that of the bare driver, as the added time makes it where\n"
-                f"a link has {LINK_GB_PER_S} GB/s and a submission takes {SUBMIT_US} us, one copy at a time",
+    report.head("Computed, not measured: our bandwidth as a fraction of that of the bare driver, from the added time, on\n"
+                f"a link of {LINK_GB_PER_S} GB/s with {SUBMIT_US} us per submission, one copy at a time",
                 f"  {'size':>8}  {'bare':>9}  {'ours':>9}  {'ratio':>6}  {'bar':<12} H200")
     rows = []
     for sample in data["rows"]:
@@ -110,8 +110,8 @@ def measure_copies(report, runner, rounds):
 def descriptors(report, samples):
     first = samples["at once"]["other"]
     count, size = first["count"], first["size_bytes"]
-    report.head(f"{count:,} puts of {size_text(size)} through UCP, then a flush, against the same program on a\n"
-                "transport that does nothing and says so at once, or at the next progress as one must that takes time",
+    report.head(f"{count:,} puts of {size_text(size)} through UCP, then a flush, against the same program on a null\n"
+                "transport that completes at once, or at the next progress as every transport must that takes time",
                 f"  {'it ends':<12} {'nothing':>9}  {'ours':>9}  {'factor':>6}  {'quartiles':<16} {'noise':<14} bar")
     rows = []
     for when, sample in samples.items():
@@ -132,7 +132,7 @@ def measure_descriptors(report, runner, rounds, quick):
     path = f"UCX_PLUGIN_PATH={runner.directory / 'lib' / 'null'}"
     ours = runner.command(words, options)
     samples = {}
-    # The second is no bar, but explains the first: what UCX does beyond it is the price of any copy that takes time.
+    # The second has no bar but explains the first: its difference to the first is UCX's cost of any copy that takes time.
     for when, variables in (("at once", [path]), ("at progress", [path, "BENCH_NULL_LATER=1"])):
         null = runner.command(words, options, variables=variables)
         samples[when] = runner.turns(f"UCP puts, nothing {when}", rounds, null, ours, env=NO_TIME)
@@ -144,7 +144,7 @@ def measure_descriptors(report, runner, rounds, quick):
 
 def hooks(report, samples):
     bar = 500
-    report.head("Memory hooks: what they and what UCX does with their news add to a program's own calls of libhl-thunk\n"
+    report.head("Memory hooks: the time that the hooks and UCX's handling of their events add to calls of libhl-thunk\n"
                 "(allocate, map, unmap, free 1 MiB), per call",
                 f"  {'mapping takes':>13}  {'others':>6}  {'bare':>8}  {'added':>8}  {'quartiles':<13} "
                 f"{'noise':<13} {'factor':>6}  bar")
@@ -197,7 +197,7 @@ def measure_micro(report, runner, quick):
                f"--benchmark_min_time={0.01 if quick else 0.1}", f"--benchmark_repetitions={3 if quick else 9}"]
     polled = "poll_a_copy_on_its_way"
     benchmarks = []
-    # To be polled, a copy must take its time: 2 MiB over a link of 20 MB/s.
+    # Polling needs a copy that takes long: 2 MiB over a link of 20 MB/s.
     for title, choice, env in (("micro-benchmarks", f"-{polled}", NO_TIME),
                                ("micro-benchmark of polling", polled, {"SOFTGAUDI_PACE": "down:0.02"})):
         runner.start(title, ["bench_micro", *options, f"--benchmark_filter={choice}"], ["--cards", "1"], env=env)
@@ -232,7 +232,7 @@ def rdma_registrations(report, data):
 
 
 def rdma_against_staging(report, data):
-    report.head("Zero copy against the way through host memory, on the virtual clock (PCIe gen 4 x16, 200 Gb/s per HCA)",
+    report.head("Zero copy against staging through host memory, on the virtual clock (PCIe gen 4 x16, 200 Gb/s per HCA)",
                 f"  {'':<8} {'size':>8}  {'zero copy':>12}  {'staged':>12}  factor")
     for row in data["rows"]:
         zero, staged = row["zero_copy_virtual_ns"], row["staged_virtual_ns"]
@@ -257,7 +257,7 @@ def has_ib(ucx):
 
 
 def draw(results):
-    """The picture, where it can be drawn."""
+    """Draws the picture, if matplotlib is there."""
     picture = RESULTS / "bench.png"
     picture.unlink(missing_ok=True)
     python = "/usr/bin/python3"  # the one that Debian's matplotlib is for

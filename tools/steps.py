@@ -50,7 +50,7 @@ def step(title, command, log_name, env=None, may_fail=False):
     log = LOGS / f"{log_name}.log"
     live = sys.stdout.isatty()
     start = time.monotonic()
-    beat = 60  # seconds between signs of life where a line cannot be redrawn
+    beat = 60  # seconds between progress reports where a line cannot be redrawn
     print(f"  {title:<34}", end="", flush=True)
     with log.open("w") as output:
         output.write(f"$ {shlex.join(command)}\n")
