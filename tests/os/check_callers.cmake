@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # cmake -DROOT=... -P check_callers.cmake
-# Only the wrapper calls syscall: everybody else would have to think of the width of each argument.
+# Only the wrapper calls syscall(): any other caller would have to mind the width of each argument.
 
 cmake_minimum_required(VERSION 3.25)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # cmake -DNM=... -DREADELF=... -DDIRECTORY=... -DSANITIZED=... -P check_modules.cmake
-# What is loaded into other people's programs must need nothing of UCX, show nothing of itself but what it promises,
-# and be there under each name that some UCX looks for.
+# A module that is loaded into any program must need nothing of UCX, export only its entry point, and exist under each
+# name that some UCX looks for.
 
 function(tool output)
     execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE rc ERROR_VARIABLE errors)
