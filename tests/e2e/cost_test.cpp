@@ -31,7 +31,7 @@ protected:
 };
 
 #ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and keeps no registrations
-TEST_F(Cost, a_put_of_card_memory_takes_the_work_of_one_of_host_memory) {
+TEST_F(Cost, put_from_card_takes_as_much_work_as_from_host) {
     run_pair([](Side &side, bool first) {
         constexpr std::size_t kLargest = 16 << 20;
         std::list<Memory> kept; // memory that is freed and taken again has its registration still
@@ -69,7 +69,7 @@ TEST_F(Cost, a_put_of_card_memory_takes_the_work_of_one_of_host_memory) {
 }
 #endif
 
-TEST_F(Cost, zero_copy_is_faster_than_staging_from_4_kib_on) {
+TEST_F(Cost, zero_copy_beats_staging_from_4_kib) {
     // As on a Gaudi2 server: PCIe gen 4 x16 per card, 200 Gb/s per HCA.
     set("SOFTGAUDI_PACE", "virtual:down:25,up:25,submit:5,map:20");
     set("SOFTHCA_PACE", "virtual:link:25,latency:2");

@@ -40,7 +40,7 @@ protected:
     }
 };
 
-TEST_F(Deregistration, unseen_memory_can_be_freed_after_the_next_registration) {
+TEST_F(Deregistration, unhooked_memory_can_be_freed_after_the_next_registration) {
     Program program(Program::Calls::looked_up);
     Side side(kAllFeatures);
     for (unsigned life = 0; life < 3; ++life) {
@@ -54,7 +54,7 @@ TEST_F(Deregistration, unseen_memory_can_be_freed_after_the_next_registration) {
     }
 }
 
-TEST_F(Deregistration, unseen_memory_can_be_freed_at_once_without_the_cache) {
+TEST_F(Deregistration, unhooked_memory_can_be_freed_at_once_without_cache) {
     set("UCX_RCACHE_ENABLE", "n");
     Program program(Program::Calls::looked_up);
     Side side(kAllFeatures);
@@ -66,7 +66,7 @@ TEST_F(Deregistration, unseen_memory_can_be_freed_at_once_without_the_cache) {
     EXPECT_TRUE(program.free(memory));
 }
 
-TEST_F(Deregistration, unseen_memory_that_was_only_sent_stays_registered) {
+TEST_F(Deregistration, unhooked_memory_stays_registered_after_a_send) {
     Program program(Program::Calls::looked_up);
     Side side(kAllFeatures);
     const Program::Memory from = allocate(program), to = allocate(program);
@@ -75,7 +75,7 @@ TEST_F(Deregistration, unseen_memory_that_was_only_sent_stays_registered) {
     EXPECT_EQ(program.free(from), !kHasCache);
 }
 
-TEST_F(Deregistration, unseen_memory_that_was_only_sent_can_be_freed_without_the_cache) {
+TEST_F(Deregistration, unhooked_memory_can_be_freed_after_a_send_without_cache) {
     set("UCX_RCACHE_ENABLE", "n");
     Program program(Program::Calls::looked_up);
     Side side(kAllFeatures);
@@ -88,7 +88,7 @@ TEST_F(Deregistration, unseen_memory_that_was_only_sent_can_be_freed_without_the
     EXPECT_TRUE(program.free(to));
 }
 
-TEST_F(Deregistration, of_one_handle_leaves_another_to_the_same_memory_in_use) {
+TEST_F(Deregistration, second_handle_to_the_memory_stays_valid) {
     run_pair([&](Side &side, bool first) {
         if (!first)
             return obey(side);

@@ -91,19 +91,21 @@ protected:
     }
 };
 
-TEST_F(Export, a_remote_write_changes_its_own_bytes_only) { write_to_random_ranges(); }
+using RemoteWrite = Export;
 
-TEST_F(Export, the_same_where_the_driver_ignores_offsets) {
+TEST_F(RemoteWrite, usual_driver_changes_only_its_bytes) { write_to_random_ranges(); }
+
+TEST_F(RemoteWrite, mainline_driver_changes_only_its_bytes) {
     set("SOFTGAUDI_QUIRKS", "mainline");
     write_to_random_ranges();
 }
 
-TEST_F(Export, the_same_where_writes_must_be_flushed) {
+TEST_F(RemoteWrite, posted_writes_change_only_their_bytes) {
     set("SOFTGAUDI_QUIRKS", "posted");
     write_to_random_ranges();
 }
 
-TEST_F(Export, each_read_after_a_remote_write_flushes_and_sees_it) {
+TEST_F(RemoteWrite, read_after_posted_write_flushes_and_sees_it) {
     set("SOFTGAUDI_QUIRKS", "posted");
     run_pair([](Side &side, bool first) {
         if (!first)
@@ -123,23 +125,23 @@ TEST_F(Export, each_read_after_a_remote_write_flushes_and_sees_it) {
     });
 }
 
-TEST_F(Export, the_same_where_both_hold) {
+TEST_F(RemoteWrite, mainline_driver_with_posted_writes_changes_only_its_bytes) {
     set("SOFTGAUDI_QUIRKS", "mainline,posted");
     write_to_random_ranges();
 }
 
-TEST_F(Export, the_same_where_ucx_registers_whole_allocations) {
+TEST_F(RemoteWrite, whole_allocation_registered_changes_only_its_bytes) {
     set("UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "gaudi");
     write_to_random_ranges();
 }
 
-TEST_F(Export, the_same_where_ucx_caches_no_registrations) {
+TEST_F(RemoteWrite, without_registration_cache_changes_only_its_bytes) {
     set("UCX_RCACHE_ENABLE", "n");
     write_to_random_ranges();
 }
 
 #ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and keeps no registrations
-TEST_F(Export, whole_allocations_are_registered_once) {
+TEST_F(Export, whole_allocation_is_registered_once) {
     set("UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "gaudi");
     run_pair([](Side &side, bool first) {
         if (!first)
@@ -154,7 +156,7 @@ TEST_F(Export, whole_allocations_are_registered_once) {
 }
 #endif
 
-TEST_F(Export, hundreds_of_registrations_need_no_descriptors) {
+TEST_F(Export, hundreds_of_registrations_share_one_descriptor) {
     const rlimit few{256, 256};
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
     run_pair([](Side &side, bool first) {

@@ -211,7 +211,7 @@ private:
     std::thread m_thread;
 };
 
-TEST_P(ForeignMemory, from_before_and_after_ucx_starts_and_over_what_was_freed) {
+TEST_P(ForeignMemory, arrives_and_is_reused_with_card_opened_before_ucx) {
     std::unique_ptr<Program> program;
     Program::Memory a;
     Options options;
@@ -222,7 +222,7 @@ TEST_P(ForeignMemory, from_before_and_after_ucx_starts_and_over_what_was_freed) 
     run_pair([&](Side &side, bool first) { Both(side, first, program, GetParam()).whole_life(a); }, options);
 }
 
-TEST_P(ForeignMemory, of_a_card_that_was_opened_after_ucx_started) {
+TEST_P(ForeignMemory, arrives_and_is_reused_with_card_opened_after_ucx) {
     std::unique_ptr<Program> program;
     run_pair([&](Side &side, bool first) {
         side.meet();
@@ -247,7 +247,7 @@ void expect_export(const uct_side::Domain &domain, const Program::Memory &memory
     expect(got == 1 && seen->dmabuf_offset == offset && byte == bytes[offset], "the dma-buf is of something else");
 }
 
-TEST_P(ForeignMemory, has_its_exact_range_and_is_exported_at_any_offset) {
+TEST_P(ForeignMemory, query_returns_exact_range_and_offset) {
     Program program(GetParam().calls);
     const Program::Memory early = program.allocate(kSize);
     ucp_params_t params{};
@@ -270,7 +270,7 @@ TEST_P(ForeignMemory, has_its_exact_range_and_is_exported_at_any_offset) {
     ucp_cleanup(context);
 }
 
-TEST_P(ForeignMemory, at_a_reused_address_never_goes_by_an_old_registration_under_load) {
+TEST_P(ForeignMemory, reused_address_never_uses_a_stale_registration) {
     std::unique_ptr<Program> program;
     Options options;
     options.before = [&](bool) { program = std::make_unique<Program>(GetParam().calls); };

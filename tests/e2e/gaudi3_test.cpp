@@ -23,7 +23,7 @@ protected:
     }
 };
 
-TEST_P(Gaudi3, memory_without_a_copy_path_is_exchanged) {
+TEST_P(Gaudi3, memory_is_exchanged_without_copy_path) {
     run_pair([](Side &side, bool first) {
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLengths.back());
         for (const std::size_t size : kLengths) {
@@ -38,7 +38,7 @@ TEST_P(Gaudi3, memory_without_a_copy_path_is_exchanged) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Gaudi3, ::testing::Values(Operation::put, Operation::get, Operation::tag, Operation::am),
+INSTANTIATE_TEST_SUITE_P(, Gaudi3, ::testing::Values(Operation::put, Operation::get, Operation::tag, Operation::am),
                          [](const auto &one) { return std::string(name(one.param)); });
 
 } // namespace

@@ -107,7 +107,7 @@ private:
     std::vector<Told> m_told;
 };
 
-TEST_F(Hooks, tell_of_a_mapping_with_range_type_device_and_flags_when_it_comes_and_when_it_goes) {
+TEST_F(Hooks, map_and_unmap_raise_events_with_all_attributes) {
     start_ucx();
     const Program neighbour(Program::Calls::linked); // has the first card
     const Program program(Program::Calls::linked);
@@ -135,7 +135,7 @@ TEST_F(Hooks, tell_of_a_mapping_with_range_type_device_and_flags_when_it_comes_a
     EXPECT_FALSE(program.is_mapped(memory.address));
 }
 
-TEST_F(Hooks, tell_who_wants_to_know_what_there_is_to_ask_about_all_that_can_be_on_cards) {
+TEST_F(Hooks, handler_of_existing_memory_gets_the_device_range_as_unknown) {
     start_ucx();
     const Program program(Program::Calls::linked);
     const Program::Memory memory = program.allocate(kSize);
@@ -157,7 +157,7 @@ TEST_F(Hooks, tell_who_wants_to_know_what_there_is_to_ask_about_all_that_can_be_
     EXPECT_TRUE(program.free(memory));
 }
 
-TEST_F(Hooks, tell_nothing_of_host_memory) {
+TEST_F(Hooks, host_memory_raises_no_event) {
     start_ucx();
     const Program program(Program::Calls::linked);
     void *memory = hlthunk_malloc(static_cast<int>(kSize));
@@ -170,7 +170,7 @@ TEST_F(Hooks, tell_nothing_of_host_memory) {
     EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(Hooks, memory_is_gaudi_memory_while_it_is_mapped_whoever_saw_it) {
+TEST_F(Hooks, mapping_from_before_or_after_ucx_start_is_recognised) {
     const Program early(Program::Calls::linked);
     const Program::Memory before = early.allocate(kSize);
     start_ucx();
@@ -185,7 +185,7 @@ TEST_F(Hooks, memory_is_gaudi_memory_while_it_is_mapped_whoever_saw_it) {
     }
 }
 
-TEST_F(Hooks, are_installed_while_threads_allocate_at_full_speed) {
+TEST_F(Hooks, installation_during_allocations_misses_none_afterwards) {
     const Program program(Program::Calls::linked);
     constexpr unsigned kThreads = 4;
     std::atomic<bool> over{false};
@@ -224,7 +224,7 @@ TEST_F(Hooks, are_installed_while_threads_allocate_at_full_speed) {
     EXPECT_EQ(told().size(), before + 2);
 }
 
-TEST_F(Hooks, reach_libraries_that_are_loaded_later_and_survive_their_unloading) {
+TEST_F(Hooks, library_loaded_later_is_hooked) {
     start_ucx();
     const Program program(Program::Calls::linked);
     for (unsigned time = 0; time < 3; ++time) {
@@ -240,7 +240,7 @@ TEST_F(Hooks, reach_libraries_that_are_loaded_later_and_survive_their_unloading)
     }
 }
 
-TEST_F(Hooks, survive_that_their_module_is_closed) {
+TEST_F(Hooks, dlclose_of_their_module_keeps_them_installed) {
     start_ucx();
     std::string path;
     dl_iterate_phdr(
@@ -260,7 +260,7 @@ TEST_F(Hooks, survive_that_their_module_is_closed) {
     EXPECT_EQ(told().size(), 2u);
 }
 
-TEST_F(Hooks, leave_a_forked_child_alone) {
+TEST_F(Hooks, forked_child_raises_no_event) {
     start_ucx();
     const Program program(Program::Calls::linked);
     const Program::Memory kept = program.allocate(kSize);
@@ -293,7 +293,7 @@ TEST_F(Hooks, leave_a_forked_child_alone) {
     EXPECT_TRUE(program.free(kept));
 }
 
-TEST_F(Hooks, are_left_out_where_the_program_has_another_libhl_thunk_than_we_and_memory_is_asked_for) {
+TEST_F(Hooks, second_libhl_thunk_is_probed_instead_of_hooked) {
     const std::filesystem::path other = std::filesystem::path(m_cards.name()) / "libhl-thunk.so";
     std::filesystem::copy(std::getenv("GAUDI_THUNK"), other);
     setenv("GAUDI_THUNK", other.c_str(), 1);
@@ -307,7 +307,7 @@ TEST_F(Hooks, are_left_out_where_the_program_has_another_libhl_thunk_than_we_and
                                                      "use: hook failed with EEXIST: another libhl-thunk than"));
 }
 
-TEST_F(Hooks, the_owner_of_a_card_may_close_it_and_open_it_again) {
+TEST_F(Hooks, card_closed_and_reopened_is_recognised) {
     const Printed printed;
     start_ucx();
     for (unsigned life = 0; life < 3; ++life) {

@@ -72,9 +72,9 @@ void expect_staged(const Way &way, std::size_t size, const Moved &moved) {
 
 using Case = std::tuple<const char *, int, Operation, std::pair<ucs_memory_type_t, ucs_memory_type_t>>;
 
-class Transfer : public Ib, public ::testing::WithParamInterface<Case> {};
+class IbTransfer : public Ib, public ::testing::WithParamInterface<Case> {};
 
-TEST_P(Transfer, arrives_and_is_staged_only_where_ucx_wants_it) {
+TEST_P(IbTransfer, arrives_staged_only_where_ucx_chooses_so) {
     const auto [transport, rails, operation, types] = GetParam();
     const Way way{transport, operation, types.first, types.second};
     use(transport, rails);
@@ -99,14 +99,14 @@ std::string case_name(const ::testing::TestParamInfo<Case> &info) {
            (rails == 1 ? "_one_rail" : "_two_rails");
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Transfer,
+INSTANTIATE_TEST_SUITE_P(, IbTransfer,
                          ::testing::Combine(::testing::Values("rc_v", "ud_v"), ::testing::Values(1, 2),
                                             ::testing::ValuesIn(kMessages),
                                             ::testing::Values(std::pair{kGaudi, kGaudi}, std::pair{kGaudi, kHost},
                                                               std::pair{kHost, kGaudi})),
                          case_name);
 
-class Operations : public Ib, public ::testing::WithParamInterface<Operation> {
+class IbOperation : public Ib, public ::testing::WithParamInterface<Operation> {
 protected:
     Way way() const { return {"rc_v", GetParam(), kGaudi, kGaudi}; }
 
@@ -124,7 +124,7 @@ protected:
     }
 };
 
-TEST_P(Operations, a_quarter_of_a_gigabyte_stages_nothing) {
+TEST_P(IbOperation, quarter_of_a_gibibyte_stages_nothing) {
     run_pair([&](Side &side, bool first) {
         constexpr std::size_t kSize = 256 << 20;
         Memory memory(side, kGaudi, kSize);
@@ -134,17 +134,17 @@ TEST_P(Operations, a_quarter_of_a_gigabyte_stages_nothing) {
     });
 }
 
-TEST_P(Operations, one_rail_is_one_hca) {
+TEST_P(IbOperation, one_rail_uses_one_hca) {
     use("rc_v", 1);
     EXPECT_EQ(devices_of_a_large_transfer(), 1u);
 }
 
-TEST_P(Operations, two_rails_are_two_hcas) {
+TEST_P(IbOperation, two_rails_use_two_hcas) {
     use("rc_v", 2);
     EXPECT_EQ(devices_of_a_large_transfer(), 2u);
 }
 
-TEST_P(Operations, memory_is_registered_once_for_many_transfers) {
+TEST_P(IbOperation, many_transfers_register_once) {
     run_pair([&](Side &side, bool first) {
         constexpr std::size_t kSize = 100'003;
         Memory memory(side, kGaudi, 2 * kSize);
@@ -165,7 +165,7 @@ TEST_P(Operations, memory_is_registered_once_for_many_transfers) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Operations, ::testing::ValuesIn(kMessages),
+INSTANTIATE_TEST_SUITE_P(, IbOperation, ::testing::ValuesIn(kMessages),
                          [](const auto &one) { return std::string(name(one.param)); });
 
 } // namespace

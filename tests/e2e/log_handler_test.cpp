@@ -40,7 +40,7 @@ protected:
     const unsigned m_before = ucs_log_num_handlers();
 };
 
-TEST_F(LogHandler, of_the_program_is_on_top_after_ucp_init) {
+TEST_F(LogHandler, stays_on_top_after_ucp_init) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_TAG;
@@ -51,7 +51,7 @@ TEST_F(LogHandler, of_the_program_is_on_top_after_ucp_init) {
     EXPECT_EQ(ucs_log_num_handlers(), m_before);
 }
 
-TEST_F(LogHandler, of_the_program_is_on_top_after_gaudi_memory_was_mapped) {
+TEST_F(LogHandler, stays_on_top_after_mapping_gaudi_memory) {
     {
         Side side(UCP_FEATURE_RMA);
         const Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 1 << 20);

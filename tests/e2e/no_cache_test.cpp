@@ -10,14 +10,14 @@ using namespace e2e;
 
 namespace {
 
-TEST(NoMemoryTypeCache, is_what_this_runs_without) {
+TEST(NoMemoryTypeCache, setting_is_in_the_environment) {
     const char *setting = std::getenv("UCX_MEMTYPE_CACHE");
     EXPECT_TRUE(setting && std::strcmp(setting, "n") == 0);
 }
 
 TEST(NoMemoryTypeCache, gaudi_memory_is_recognised) { converse(); }
 
-TEST(NoMemoryTypeCache, host_memory_is_too) {
+TEST(NoMemoryTypeCache, host_memory_is_recognised) {
     run_pair([](Side &side, bool first) {
         Memory memory(side, first ? UCS_MEMORY_TYPE_GAUDI : UCS_MEMORY_TYPE_HOST, 3 << 20);
         for (const bool turned : {false, true})

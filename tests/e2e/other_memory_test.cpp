@@ -9,7 +9,7 @@ namespace {
 
 constexpr ucs_memory_type_t kOther = UCS_MEMORY_TYPE_ROCM; // as tests/e2e/other_module.cpp has it
 
-TEST(OtherMemory, is_exchanged_as_if_we_were_not_there) {
+TEST(OtherVendor, memory_is_exchanged) {
     run_pair([](Side &side, bool first) {
         Memory memory(side, kOther, (2 << 20) + 1);
         for (const Operation operation : kOperations)
@@ -18,7 +18,7 @@ TEST(OtherMemory, is_exchanged_as_if_we_were_not_there) {
     });
 }
 
-TEST(OtherMemory, is_exchanged_with_gaudi_memory) {
+TEST(OtherVendor, memory_is_exchanged_with_gaudi_memory) {
     run_pair([](Side &side, bool first) {
         Memory memory(side, first ? kOther : UCS_MEMORY_TYPE_GAUDI, (2 << 20) + 1);
         for (const bool turned : {false, true})

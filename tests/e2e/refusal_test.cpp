@@ -14,12 +14,12 @@ using namespace e2e;
 
 namespace {
 
-class Refusal : public FabricTest {
+class HcaRefusal : public FabricTest {
 protected:
-    Refusal() { set("SOFTHCA_FAULTS", "reg_dmabuf_mr@0#2+=EPERM;reg_dmabuf_mr@1#2+=EPERM"); }
+    HcaRefusal() { set("SOFTHCA_FAULTS", "reg_dmabuf_mr@0#2+=EPERM;reg_dmabuf_mr@1#2+=EPERM"); }
 };
 
-TEST_F(Refusal, of_a_registration_fails_the_mapping_of_card_memory_and_what_helps_was_said_once) {
+TEST_F(HcaRefusal, refused_dmabuf_fails_ucp_mem_map_with_advice) {
     const Printed printed;
     run_pair(
         [](Side &side, bool) {
@@ -40,7 +40,7 @@ TEST_F(Refusal, of_a_registration_fails_the_mapping_of_card_memory_and_what_help
     EXPECT_EQ(said, 2u) << "once by each of the two processes";
 }
 
-TEST_F(Refusal, of_host_memory_is_no_affair_of_ours) {
+TEST_F(HcaRefusal, refused_host_memory_prints_no_advice) {
     set("SOFTHCA_FAULTS", "reg_mr@0#8+=EPERM;reg_mr@1#8+=EPERM");
     const Printed printed;
     run_pair(
@@ -58,7 +58,7 @@ TEST_F(Refusal, of_host_memory_is_no_affair_of_ours) {
     EXPECT_THAT(printed.text(), ::testing::Not(::testing::HasSubstr("UCX_GAUDI_COPY_DMABUF")));
 }
 
-TEST_F(Refusal, hurts_nobody_who_stages) {
+TEST_F(HcaRefusal, staged_memory_is_exchanged) {
     set("UCX_GAUDI_COPY_DMABUF", "n");
     converse();
     EXPECT_EQ(counted().direct, 0u);

@@ -46,7 +46,7 @@ protected:
     }
 };
 
-TEST_P(Reuse, memory_at_the_same_address_is_registered_anew) {
+TEST_P(Reuse, block_at_the_same_address_is_registered_again) {
     own([](Side &side, Cards &cards) {
         const Buffer anchor(cards.domain(), 4096); // keeps the card's ordinary block
         void *address = nullptr;
@@ -70,7 +70,7 @@ TEST_P(Reuse, memory_at_the_same_address_is_registered_anew) {
     });
 }
 
-TEST_P(Reuse, a_freed_range_within_a_block_serves_its_next_owner) {
+TEST_P(Reuse, freed_range_of_a_block_serves_the_next_allocation) {
     own([](Side &side, Cards &cards) {
         const Buffer before(cards.domain(), 3 * 4096), after(cards.domain(), 3 * 4096);
         const Bytes guard = uct_side::pattern(3 * 4096, 77);
@@ -89,7 +89,7 @@ TEST_P(Reuse, a_freed_range_within_a_block_serves_its_next_owner) {
     });
 }
 
-TEST_P(Reuse, a_block_that_is_still_imported_is_kept_and_given_back_later) {
+TEST_P(Reuse, imported_block_is_freed_after_deregistration) {
     own([](Side &side, Cards &cards) {
         const Buffer anchor(cards.domain(), 4096);
         const std::uint64_t usual = counted("dram_used_bytes");
@@ -116,7 +116,7 @@ TEST_P(Reuse, a_block_that_is_still_imported_is_kept_and_given_back_later) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Driver, Reuse, ::testing::Values("", "mainline", "posted"),
+INSTANTIATE_TEST_SUITE_P(, Reuse, ::testing::Values("", "mainline", "posted"),
                          [](const auto &param) { return param.param.empty() ? std::string("usual") : param.param; });
 
 } // namespace

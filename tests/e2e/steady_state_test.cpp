@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kSmall = 4096;
 constexpr unsigned kCopies = 1000;
 
-TEST(SteadyState, a_thousand_posted_copies_through_uct_take_few_submissions) {
+TEST(SteadyState, thousand_copies_through_uct_take_few_submissions) {
     uct_side::Domain domain;
     const uct_side::Transport transport(domain);
     const uct_side::Buffer buffer(domain, 2 * kCopies * kSmall);
@@ -65,7 +65,7 @@ private:
     std::vector<ucs_status_ptr_t> m_requests;
 };
 
-TEST(SteadyState, a_thousand_posted_copies_through_ucp_take_few_submissions) {
+TEST(SteadyState, thousand_copies_through_ucp_take_few_submissions) {
     run_pair([](Side &side, bool first) {
         if (!first)
             return;
@@ -84,7 +84,7 @@ TEST(SteadyState, a_thousand_posted_copies_through_ucp_take_few_submissions) {
 }
 
 #ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and registers for every put
-TEST(SteadyState, a_buffer_that_the_user_never_registered_is_mapped_once) {
+TEST(SteadyState, unregistered_buffer_is_mapped_once) {
     run_pair([](Side &side, bool first) {
         if (!first)
             return;

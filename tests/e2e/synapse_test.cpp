@@ -96,7 +96,7 @@ protected:
     soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"}, m_fabric{"SOFTHCA_DIR", "softhca"};
 };
 
-TEST_P(Synapse, memory_from_before_and_after_ucx_starts) {
+TEST_P(Synapse, memory_from_before_and_after_ucx_start_is_exchanged) {
     std::unique_ptr<Program> program;
     std::uint64_t before = 0;
     Options options;
@@ -114,7 +114,7 @@ TEST_P(Synapse, memory_from_before_and_after_ucx_starts) {
         options);
 }
 
-TEST_P(Synapse, memory_of_a_gaudi3) {
+TEST_P(Synapse, memory_of_a_gaudi3_is_exchanged) {
     setenv("SOFTGAUDI_MODEL", "gaudi3", 1);
     std::unique_ptr<Program> program;
     std::uint64_t memory = 0;
@@ -131,7 +131,7 @@ TEST_P(Synapse, memory_of_a_gaudi3) {
         options);
 }
 
-TEST_P(Synapse, a_card_that_it_takes_after_ucx_has_started) {
+TEST_P(Synapse, memory_of_a_card_acquired_after_ucx_start_is_exchanged) {
     run_pair([&](Side &side, bool first) {
         Program program(first ? 0 : 1);
         const std::uint64_t memory = program.allocate(2 * kSize);

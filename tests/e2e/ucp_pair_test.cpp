@@ -35,7 +35,7 @@ std::string case_name(const ::testing::TestParamInfo<Case> &info) {
     return text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucp, Pair,
+INSTANTIATE_TEST_SUITE_P(, Pair,
                          ::testing::Combine(::testing::Values(Operation::tag, Operation::am, Operation::put,
                                                               Operation::get, Operation::stream),
                                             ::testing::Values(UCS_MEMORY_TYPE_HOST, UCS_MEMORY_TYPE_GAUDI),

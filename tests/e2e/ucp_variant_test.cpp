@@ -15,45 +15,45 @@ using namespace e2e;
 
 namespace {
 
-class Variant : public ::testing::Test {
+class Exchange : public ::testing::Test {
 protected:
     void set(const char *variable, const char *value) { setenv(variable, value, 1); }
 };
 
-TEST_F(Variant, with_the_transports_that_ucx_chooses) { converse(); }
+TEST_F(Exchange, succeeds_with_default_transports) { converse(); }
 
-TEST_F(Variant, eager_only) {
+TEST_F(Exchange, succeeds_eager_only) {
     set("UCX_RNDV_THRESH", "inf");
     set("UCX_TLS", "tcp,gaudi_cpy");
     converse();
 }
 
-TEST_F(Variant, rendezvous_only) {
+TEST_F(Exchange, succeeds_rendezvous_only) {
     set("UCX_RNDV_THRESH", "0");
     set("UCX_TLS", "sm,gaudi_cpy");
     converse();
 }
 
-TEST_F(Variant, under_the_name_that_old_launch_lines_use) {
+TEST_F(Exchange, succeeds_with_transport_alias_gaudi) {
     set("UCX_TLS", "tcp,gaudi");
     converse();
 }
 
-TEST_F(Variant, completion_told_by_the_driver) {
+TEST_F(Exchange, succeeds_with_completion_by_driver) {
     set("UCX_GAUDI_CPY_COMPLETION", "driver");
     converse();
 }
 
-TEST_F(Variant, without_dma_buf) {
+TEST_F(Exchange, succeeds_with_dmabuf_off) {
     set("UCX_GAUDI_COPY_DMABUF", "n");
     converse();
 }
 
-TEST_F(Variant, sleeping_instead_of_polling) { converse({.wakeup = true}); }
+TEST_F(Exchange, succeeds_with_wakeup) { converse({.wakeup = true}); }
 
-TEST_F(Variant, workers_for_several_threads) { converse({.threads = true}); }
+TEST_F(Exchange, succeeds_with_multithreaded_workers) { converse({.threads = true}); }
 
-TEST_F(Variant, several_threads_at_once) {
+TEST_F(Exchange, succeeds_in_four_threads_at_once) {
     run_pair(
         [](Side &side, bool) {
             constexpr std::size_t kSize = (1 << 20) + 7;
@@ -88,9 +88,9 @@ TEST_F(Variant, several_threads_at_once) {
         {.threads = true});
 }
 
-class Pieces : public Variant, public ::testing::WithParamInterface<Operation> {};
+class IovExchange : public Exchange, public ::testing::WithParamInterface<Operation> {};
 
-TEST_P(Pieces, of_a_buffer_as_one_message) {
+TEST_P(IovExchange, each_piece_arrives_at_its_address) {
     run_pair([](Side &side, bool first) {
         constexpr std::size_t kPiece = 100'003;
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 4 * kPiece);
@@ -135,10 +135,10 @@ TEST_P(Pieces, of_a_buffer_as_one_message) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Pieces, ::testing::Values(Operation::tag, Operation::am, Operation::stream),
+INSTANTIATE_TEST_SUITE_P(, IovExchange, ::testing::Values(Operation::tag, Operation::am, Operation::stream),
                          [](const auto &one) { return std::string(name(one.param)); });
 
-TEST_F(Variant, host_memory_where_cards_have_no_copy_path) {
+TEST_F(Exchange, succeeds_with_host_memory_without_copy_path) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     run_pair([](Side &side, bool first) {
         Memory memory(side, UCS_MEMORY_TYPE_HOST, (2 << 20) + 1);
@@ -148,12 +148,12 @@ TEST_F(Variant, host_memory_where_cards_have_no_copy_path) {
     });
 }
 
-TEST_F(Variant, memory_that_the_driver_does_not_export) {
+TEST_F(Exchange, succeeds_with_refused_export) {
     set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EINVAL");
     converse();
 }
 
-TEST_F(Variant, a_card_that_is_reset_fails_the_request_and_nothing_hangs) {
+TEST_F(Exchange, fails_when_the_card_is_reset) {
     set("SOFTGAUDI_FAULTS", "command_submission#80=reset");
     run_pair(
         [](Side &side, bool first) {
@@ -175,7 +175,7 @@ TEST_F(Variant, a_card_that_is_reset_fails_the_request_and_nothing_hangs) {
         {.complaints = true});
 }
 
-TEST_F(Variant, memory_that_is_mapped_a_second_time) {
+TEST_F(Exchange, succeeds_with_memory_mapped_twice) {
     run_pair([](Side &side, bool first) {
         Memory whole(side, UCS_MEMORY_TYPE_GAUDI, 1 << 20);
         ucp_mem_map_params_t params{};
@@ -194,7 +194,7 @@ TEST_F(Variant, memory_that_is_mapped_a_second_time) {
     });
 }
 
-TEST_F(Variant, four_cards_at_once) {
+TEST_F(Exchange, succeeds_on_four_cards_at_once) {
     // Two conversations side by side; each process takes a card of its own.
     const pid_t other = fork();
     converse();
@@ -205,7 +205,7 @@ TEST_F(Variant, four_cards_at_once) {
     EXPECT_EQ(status, 0);
 }
 
-class Cardless : public Variant {
+class CardlessPeer : public Exchange {
 protected:
     /// The first side has cards, the second has none and only host memory; both ways.
     void converse_unequally(const char *transports) {
@@ -223,11 +223,11 @@ protected:
     }
 };
 
-TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_tcp) { converse_unequally("tcp,gaudi_cpy"); }
+TEST_F(CardlessPeer, exchanges_over_tcp) { converse_unequally("tcp,gaudi_cpy"); }
 
-TEST_F(Cardless, a_process_without_a_card_talks_to_one_with_over_shared_memory) { converse_unequally("sm,gaudi_cpy"); }
+TEST_F(CardlessPeer, exchanges_over_shared_memory) { converse_unequally("sm,gaudi_cpy"); }
 
-TEST_F(Variant, a_process_talks_to_itself) {
+TEST_F(Exchange, succeeds_over_the_endpoint_to_itself) {
     run_pair([](Side &side, bool) {
         Memory one(side, UCS_MEMORY_TYPE_GAUDI, 3 << 20), other(side, UCS_MEMORY_TYPE_GAUDI, 3 << 20);
         const std::vector<char> bytes = pattern(3 << 20, 5);

@@ -66,24 +66,24 @@ protected:
 
 class ZeroCopy : public Transfers, public ::testing::WithParamInterface<Operation> {};
 
-TEST_P(ZeroCopy, stages_nothing) { stages_nothing(GetParam()); }
+TEST_P(ZeroCopy, usual_driver_stages_nothing) { stages_nothing(GetParam()); }
 
-TEST_P(ZeroCopy, stages_nothing_with_the_mainline_driver) {
+TEST_P(ZeroCopy, mainline_driver_stages_nothing) {
     set("SOFTGAUDI_QUIRKS", "mainline");
     stages_nothing(GetParam());
 }
 
-TEST_P(ZeroCopy, stages_nothing_where_writes_arrive_late) {
+TEST_P(ZeroCopy, posted_writes_stage_nothing) {
     set("SOFTGAUDI_QUIRKS", "posted");
     stages_nothing(GetParam());
 }
 
-TEST_P(ZeroCopy, stages_everything_where_the_hca_may_not_reach_cards) {
+TEST_P(ZeroCopy, gpu_direct_rdma_off_stages_everything) {
     set("UCX_IB_GPU_DIRECT_RDMA", "n");
     stages_everything(GetParam());
 }
 
-TEST_P(ZeroCopy, stages_everything_where_the_kernel_knows_no_dma_bufs) {
+TEST_P(ZeroCopy, kernel_without_dmabuf_stages_everything) {
     set("SOFTHCA_FAULTS", "reg_dmabuf_mr=ENOTSUPP");
     stages_everything(GetParam());
 }
@@ -94,27 +94,27 @@ const auto kKinds = ::testing::Values(Operation::put, Operation::get);
 #else
 const auto kKinds = ::testing::Values(Operation::tag, Operation::am, Operation::put, Operation::get);
 #endif
-INSTANTIATE_TEST_SUITE_P(Ucp, ZeroCopy, kKinds, [](const auto &param) { return std::string(name(param.param)); });
+INSTANTIATE_TEST_SUITE_P(, ZeroCopy, kKinds, [](const auto &param) { return std::string(name(param.param)); });
 
 /// An error of exports that may pass.
-class Shortage : public Transfers, public ::testing::WithParamInterface<const char *> {
+class ExportShortage : public Transfers, public ::testing::WithParamInterface<const char *> {
 protected:
     static std::string rule(const char *calls) {
         return std::string("device_mapped_memory_export_dmabuf_fd") + calls + "=" + GetParam() + ";";
     }
 };
 
-TEST_P(Shortage, that_lasts_stages_everything) {
+TEST_P(ExportShortage, permanent_stages_everything) {
     set("SOFTGAUDI_FAULTS", rule("").c_str());
     stages_everything(Operation::put);
 }
 
-TEST_P(Shortage, that_passes_stages_nothing) {
+TEST_P(ExportShortage, transient_stages_nothing) {
     set("SOFTGAUDI_FAULTS", (rule("#1") + rule("#2")).c_str());
     stages_nothing(Operation::put);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Shortage, ::testing::Values("ENOMEM", "EAGAIN", "EBUSY", "EMFILE"),
+INSTANTIATE_TEST_SUITE_P(, ExportShortage, ::testing::Values("ENOMEM", "EAGAIN", "EBUSY", "EMFILE"),
                          [](const auto &error) { return std::string(error.param); });
 
 } // namespace

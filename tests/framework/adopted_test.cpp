@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 namespace {
 
-class Adopted : public SynapseTest {
+class AdoptedCard : public SynapseTest {
 protected:
     static bool finish(Mover &mover) {
         return until([&] {
@@ -26,7 +26,7 @@ protected:
     const HostMemory m_host{32 * kMiB};
 };
 
-TEST_F(Adopted, memory_of_its_pool_is_found_with_one_question) {
+TEST_F(AdoptedCard, pool_memory_is_found_with_one_probe) {
     const Framework &framework = acquire(2);
     const std::uint64_t address = allocate(kMiB);
     const std::uint64_t exports = Counters(card(2))["exports"];
@@ -41,7 +41,7 @@ TEST_F(Adopted, memory_of_its_pool_is_found_with_one_question) {
     EXPECT_TRUE(cards().foreign().still_there(*region));
 }
 
-TEST_F(Adopted, copies_are_made_by_it_where_ours_cannot_be_tried) {
+TEST_F(AdoptedCard, framework_copies_where_the_self_test_has_no_memory) {
     acquire();
     const std::uint64_t address = allocate(16 * kMiB);
     const Bytes sent = pattern(8 * kMiB, 7);
@@ -67,7 +67,7 @@ TEST_F(Adopted, copies_are_made_by_it_where_ours_cannot_be_tried) {
     EXPECT_EQ(Counters(card())["opens"], 1u);
 }
 
-TEST_F(Adopted, copies_are_made_by_it_where_ours_do_not_arrive) {
+TEST_F(AdoptedCard, framework_copies_where_the_self_test_fails) {
     set("STANDIN_LEAVES_A_PAGE", "1");
     set("SOFTGAUDI_FAULTS", "command_submission#1=skip;command_submission#3=skip"); // by the word, and by the driver's
     acquire();
@@ -81,7 +81,7 @@ TEST_F(Adopted, copies_are_made_by_it_where_ours_do_not_arrive) {
     EXPECT_TRUE(m_host.read(kMiB, kMiB) == sent);
 }
 
-TEST_F(Adopted, copies_are_ours_where_they_do) {
+TEST_F(AdoptedCard, own_engine_copies_where_the_self_test_passes) {
     set("STANDIN_LEAVES_A_PAGE", "1");
     acquire();
     const std::uint64_t address = allocate(kMiB);
@@ -89,7 +89,7 @@ TEST_F(Adopted, copies_are_ours_where_they_do) {
     EXPECT_FALSE(card().copier_if_started()->by_framework());
 }
 
-TEST_F(Adopted, a_gaudi3_is_copied_from_and_to_by_it_alone) {
+TEST_F(AdoptedCard, gaudi3_is_copied_by_the_framework_only) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     EXPECT_FALSE(card().find_copy_path()) << "nobody has it";
     acquire();
@@ -105,7 +105,7 @@ TEST_F(Adopted, a_gaudi3_is_copied_from_and_to_by_it_alone) {
     EXPECT_EQ(Counters(card())["submissions"], 0u);
 }
 
-TEST_F(Adopted, copy_refused_by_it_fails_and_the_next_one_is_made) {
+TEST_F(AdoptedCard, copy_refused_by_the_framework_fails_alone) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
     Mover mover(cards());
@@ -118,7 +118,7 @@ TEST_F(Adopted, copy_refused_by_it_fails_and_the_next_one_is_made) {
     EXPECT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0) << mover.problem();
 }
 
-TEST_F(Adopted, neighbours_in_two_registrations_stay_two_copies) {
+TEST_F(AdoptedCard, adjacent_copies_of_two_registrations_are_not_merged) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
     const Bytes sent = pattern(kMiB, 11);
@@ -139,7 +139,7 @@ TEST_F(Adopted, neighbours_in_two_registrations_stay_two_copies) {
     EXPECT_TRUE(m_host.read(0, 192 * kKiB) == Bytes(sent.begin(), sent.begin() + 192 * kKiB));
 }
 
-TEST_F(Adopted, what_a_nic_wrote_is_seen_by_its_copies) {
+TEST_F(AdoptedCard, framework_copy_sees_rdma_writes) {
     set("SOFTGAUDI_QUIRKS", "posted");
     acquire();
     const std::uint64_t address = allocate(kMiB);
@@ -155,7 +155,7 @@ TEST_F(Adopted, what_a_nic_wrote_is_seen_by_its_copies) {
     EXPECT_TRUE(m_host.read(0, kMiB) == sent);
 }
 
-TEST_F(Adopted, without_its_copy_call_there_is_no_copy_path_and_a_sentence) {
+TEST_F(AdoptedCard, without_framework_copy_call_has_no_copy_path) {
     acquire(0, STANDIN_OLD_SYNAPSE); // which has no streams that we can use
     Mover mover(cards());
     const std::uint64_t address = allocate(kMiB);
@@ -166,7 +166,7 @@ TEST_F(Adopted, without_its_copy_call_there_is_no_copy_path_and_a_sentence) {
     EXPECT_EQ(Counters(card()).calls("host_memory_map"), calls) << "it is not tried again and again";
 }
 
-TEST_F(Adopted, what_is_under_way_when_it_gives_the_card_back_fails) {
+TEST_F(AdoptedCard, outstanding_copy_fails_when_the_framework_releases_it) {
     acquire();
     const std::uint64_t address = allocate(16 * kMiB);
     Mover mover(cards());

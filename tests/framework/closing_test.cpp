@@ -14,7 +14,7 @@ using namespace gaudi::test;
 
 namespace {
 
-class Closing : public SynapseTest {
+class FrameworkRelease : public SynapseTest {
 protected:
     /// Gives the card back, and runs `use` in a call to SynapseAI at that very time.
     template <class Use>
@@ -22,7 +22,7 @@ protected:
         m_waiting = call<standin::standin_waiting>("standin_waiting");
         call<standin::standin_at_close>("standin_at_close")(
             [](void *user) {
-                auto &self = *static_cast<Closing *>(user);
+                auto &self = *static_cast<FrameworkRelease *>(user);
                 self.m_closing = true;
                 EXPECT_TRUE(until([&] { return self.m_waiting() != 0; })) << "nobody came";
                 card().closing(self.m_fd);
@@ -51,7 +51,7 @@ private:
     int m_fd = -1;
 };
 
-TEST_F(Closing, does_not_wait_for_a_thread_that_asks_for_the_end_of_a_copy) {
+TEST_F(FrameworkRelease, completes_while_a_thread_polls_a_copy) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
     Mover mover(cards());
@@ -67,7 +67,7 @@ TEST_F(Closing, does_not_wait_for_a_thread_that_asks_for_the_end_of_a_copy) {
     expect_next_life();
 }
 
-TEST_F(Closing, does_not_wait_for_a_thread_that_starts_an_engine) {
+TEST_F(FrameworkRelease, completes_while_a_thread_starts_an_engine) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
     ASSERT_NE(cards().look_up(address), nullptr);
@@ -77,7 +77,7 @@ TEST_F(Closing, does_not_wait_for_a_thread_that_starts_an_engine) {
     expect_next_life();
 }
 
-TEST_F(Closing, does_not_wait_for_a_thread_that_maps_host_memory) {
+TEST_F(FrameworkRelease, completes_while_a_thread_maps_host_memory) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
     Mover mover(cards());

@@ -15,7 +15,7 @@ namespace {
 
 std::uint64_t address(const void *pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-class FrameworkStreamTest : public SynapseTest {
+class SynapseStream : public SynapseTest {
 protected:
     static bool finish(FrameworkStream &stream) {
         const std::uint64_t number = value(stream.mark());
@@ -37,7 +37,7 @@ protected:
     }
 };
 
-TEST_F(FrameworkStreamTest, bytes_go_down_across_the_card_and_up_in_order) {
+TEST_F(SynapseStream, copies_down_across_and_up_in_order) {
     const auto stream = value(FrameworkStream::create(acquire()));
     for (const std::size_t length : {std::size_t{1}, std::size_t{4097}, std::size_t{3} << 20}) {
         const auto sent = pattern(length, static_cast<unsigned char>(length));
@@ -55,7 +55,7 @@ TEST_F(FrameworkStreamTest, bytes_go_down_across_the_card_and_up_in_order) {
     }
 }
 
-TEST_F(FrameworkStreamTest, part_of_mapped_memory_can_be_copied) {
+TEST_F(SynapseStream, copies_part_of_mapped_memory) {
     const auto stream = value(FrameworkStream::create(acquire()));
     std::vector<unsigned char> host = pattern(64 * kKiB, 7), expected = host;
     std::copy_n(expected.begin() + 1000, 500, expected.begin() + 30000);
@@ -67,13 +67,13 @@ TEST_F(FrameworkStreamTest, part_of_mapped_memory_can_be_copied) {
     EXPECT_EQ(host, expected);
 }
 
-TEST_F(FrameworkStreamTest, nothing_is_copied_where_the_length_is_zero) {
+TEST_F(SynapseStream, length_0_copies_nothing) {
     const auto stream = value(FrameworkStream::create(acquire()));
     EXPECT_TRUE(stream->copy(Direction::down, 1, 1, 0));
     EXPECT_TRUE(finish(*stream));
 }
 
-TEST_F(FrameworkStreamTest, the_numbers_of_marks_grow_and_a_later_one_covers_those_before) {
+TEST_F(SynapseStream, later_mark_covers_earlier_ones) {
     const auto stream = value(FrameworkStream::create(acquire()));
     const std::uint64_t memory = allocate(16 * kMiB);
     std::uint64_t last = 0;
@@ -89,7 +89,7 @@ TEST_F(FrameworkStreamTest, the_numbers_of_marks_grow_and_a_later_one_covers_tho
         EXPECT_TRUE(value(stream->ended(number)));
 }
 
-TEST_F(FrameworkStreamTest, what_has_not_ended_is_not_called_ended) {
+TEST_F(SynapseStream, busy_mark_has_not_ended) {
     const auto stream = value(FrameworkStream::create(acquire()));
     const std::uint64_t number = value(stream->mark());
     set("STANDIN_FAULT", "synEventQuery:" + std::to_string(vendor::synBusy));
@@ -98,7 +98,7 @@ TEST_F(FrameworkStreamTest, what_has_not_ended_is_not_called_ended) {
     EXPECT_TRUE(until([&] { return value(stream->ended(number)); }));
 }
 
-TEST_F(FrameworkStreamTest, a_stream_that_is_still_at_work_ends_it_before_it_goes) {
+TEST_F(SynapseStream, destruction_waits_for_outstanding_copies) {
     const Framework &framework = acquire();
     const std::uint64_t memory = allocate(64 * kMiB);
     std::vector<unsigned char> sent = pattern(32 * kMiB, 1), got(sent.size());
@@ -115,7 +115,7 @@ TEST_F(FrameworkStreamTest, a_stream_that_is_still_at_work_ends_it_before_it_goe
     EXPECT_TRUE(thunk::Reported::errors().empty());
 }
 
-TEST_F(FrameworkStreamTest, host_memory_that_is_not_mapped_is_refused) {
+TEST_F(SynapseStream, unmapped_host_memory_is_refused) {
     const auto stream = value(FrameworkStream::create(acquire()));
     std::vector<unsigned char> host(8 * kKiB);
     const std::uint64_t memory = allocate(8 * kKiB);
@@ -127,14 +127,14 @@ TEST_F(FrameworkStreamTest, host_memory_that_is_not_mapped_is_refused) {
     expect_sentence(unknown.error(), EINVAL, "synHostUnmap", "synInvalidArgument");
 }
 
-TEST_F(FrameworkStreamTest, a_mark_that_was_never_made_is_refused) {
+TEST_F(SynapseStream, unknown_mark_is_refused) {
     const auto stream = value(FrameworkStream::create(acquire()));
     const auto asked = stream->ended(1);
     ASSERT_FALSE(asked);
     expect_sentence(asked.error(), EINVAL, "synEventQuery", "never made");
 }
 
-TEST_F(FrameworkStreamTest, each_error_is_one_sentence_with_call_and_answer) {
+TEST_F(SynapseStream, error_names_call_and_status) {
     const Framework &framework = acquire();
     set("STANDIN_FAULT", "synStreamCreateGeneric:23");
     const auto none = FrameworkStream::create(framework);
@@ -170,7 +170,7 @@ TEST_F(FrameworkStreamTest, each_error_is_one_sentence_with_call_and_answer) {
     expect_sentence(strange.error(), EIO, "synEventQuery", "99");
 }
 
-TEST_F(FrameworkStreamTest, what_cannot_be_released_is_reported) {
+TEST_F(SynapseStream, failed_release_is_reported) {
     auto stream = value(FrameworkStream::create(acquire()));
     const thunk::Reported reported;
     set("STANDIN_FAULT", "synStreamDestroy:22");
@@ -179,14 +179,14 @@ TEST_F(FrameworkStreamTest, what_cannot_be_released_is_reported) {
     expect_sentence(thunk::Reported::errors()[0], EBUSY, "synStreamDestroy", "synBusy");
 }
 
-TEST_F(FrameworkStreamTest, there_is_no_stream_without_a_card) {
+TEST_F(SynapseStream, creation_without_a_card_is_refused) {
     load();
     const auto stream = FrameworkStream::create(*Framework::loaded());
     ASSERT_FALSE(stream);
     expect_sentence(stream.error(), ENODEV, "synStreamCreateGeneric", "synUninitialized");
 }
 
-TEST_F(FrameworkStreamTest, a_library_that_lacks_a_function_does_not_copy) {
+TEST_F(SynapseStream, library_without_a_function_does_not_copy) {
     const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     EXPECT_FALSE(framework.copies());
     const auto stream = FrameworkStream::create(framework);
@@ -194,7 +194,7 @@ TEST_F(FrameworkStreamTest, a_library_that_lacks_a_function_does_not_copy) {
     expect_sentence(stream.error(), ENOSYS, "synStreamCreateGeneric", "lacks");
 }
 
-TEST_F(FrameworkStreamTest, a_library_that_has_all_functions_copies) {
+TEST_F(SynapseStream, library_with_all_functions_copies) {
     load();
     EXPECT_TRUE(Framework::loaded()->copies());
 }

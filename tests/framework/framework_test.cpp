@@ -11,16 +11,18 @@ using namespace gaudi::test;
 
 namespace {
 
-class FrameworkTest : public SynapseTest {};
+using FrameworkDescriptor = SynapseTest;
+using FrameworkLookup = SynapseTest;
+using FrameworkPool = SynapseTest;
 
-TEST_F(FrameworkTest, none_is_there_while_none_is_loaded_and_none_gets_loaded_by_asking) {
+TEST_F(FrameworkLookup, finds_none_and_loads_none) {
     for (int i = 0; i < 3; ++i)
         EXPECT_EQ(Framework::loaded(), nullptr);
     EXPECT_FALSE(is_loaded("libSynapse.so"));
     EXPECT_FALSE(is_loaded("libscal.so"));
 }
 
-TEST_F(FrameworkTest, one_that_is_loaded_later_is_noticed_and_stays_the_same) {
+TEST_F(FrameworkLookup, library_loaded_later_is_found) {
     ASSERT_EQ(Framework::loaded(), nullptr);
     ASSERT_NE(dlopen("libutil.so.1", RTLD_NOW), nullptr);
     ASSERT_EQ(Framework::loaded(), nullptr) << "another library is not it";
@@ -30,7 +32,7 @@ TEST_F(FrameworkTest, one_that_is_loaded_later_is_noticed_and_stays_the_same) {
     EXPECT_EQ(Framework::loaded(), found);
 }
 
-TEST_F(FrameworkTest, threads_that_look_for_it_together_find_the_same) {
+TEST_F(FrameworkLookup, threads_find_the_same_framework) {
     std::vector<const Framework *> found(8);
     std::vector<std::thread> threads;
     for (const Framework *&mine : found)
@@ -42,7 +44,7 @@ TEST_F(FrameworkTest, threads_that_look_for_it_together_find_the_same) {
         EXPECT_EQ(one, Framework::loaded());
 }
 
-TEST_F(FrameworkTest, what_was_found_is_not_unloaded) {
+TEST_F(FrameworkLookup, found_library_stays_loaded) {
     load();
     const Framework *found = Framework::loaded();
     ASSERT_NE(found, nullptr);
@@ -51,7 +53,7 @@ TEST_F(FrameworkTest, what_was_found_is_not_unloaded) {
     EXPECT_EQ(found->descriptor(), -1);
 }
 
-TEST_F(FrameworkTest, there_is_no_descriptor_without_a_card) {
+TEST_F(FrameworkDescriptor, none_without_acquired_card) {
     load();
     const Framework &framework = *Framework::loaded();
     EXPECT_EQ(framework.descriptor(), -1) << "not initialized";
@@ -60,7 +62,7 @@ TEST_F(FrameworkTest, there_is_no_descriptor_without_a_card) {
     EXPECT_TRUE(framework.pools(framework.descriptor()).empty());
 }
 
-TEST_F(FrameworkTest, the_descriptor_is_that_of_the_acquired_card) {
+TEST_F(FrameworkDescriptor, belongs_to_the_acquired_card) {
     const Framework &framework = acquire(3);
     const int fd = framework.descriptor();
     ASSERT_GE(fd, 0);
@@ -75,19 +77,19 @@ TEST_F(FrameworkTest, the_descriptor_is_that_of_the_acquired_card) {
     release();
 }
 
-TEST_F(FrameworkTest, an_error_gives_no_descriptor) {
+TEST_F(FrameworkDescriptor, none_after_an_error) {
     const Framework &framework = acquire();
     set("STANDIN_FAULT", "synDeviceGetInfoV2:17");
     EXPECT_EQ(framework.descriptor(), -1);
 }
 
-TEST_F(FrameworkTest, an_older_library_is_asked_as_it_expects) {
+TEST_F(FrameworkDescriptor, older_library_is_called_with_its_structure) {
     const Framework &framework = acquire(2, STANDIN_OLD_SYNAPSE);
     EXPECT_EQ(framework.call().DeviceGetInfoV2, nullptr);
     EXPECT_EQ(value(device(framework.descriptor()).hw_ip()).module_id, 2u);
 }
 
-TEST_F(FrameworkTest, a_structure_that_is_too_short_to_hold_a_descriptor_gives_none) {
+TEST_F(FrameworkDescriptor, none_in_a_structure_too_short_for_it) {
     const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     set("STANDIN_SHORT_INFO", "1");
     EXPECT_EQ(framework.descriptor(), -1);
@@ -95,7 +97,7 @@ TEST_F(FrameworkTest, a_structure_that_is_too_short_to_hold_a_descriptor_gives_n
     EXPECT_GE(framework.descriptor(), 0);
 }
 
-TEST_F(FrameworkTest, the_users_memory_is_in_the_pool) {
+TEST_F(FrameworkPool, holds_all_allocations) {
     const Framework &framework = acquire();
     const auto pools = framework.pools(framework.descriptor());
     ASSERT_EQ(pools.size(), 1u);
@@ -108,7 +110,7 @@ TEST_F(FrameworkTest, the_users_memory_is_in_the_pool) {
     EXPECT_EQ(allocate(pools[0].size - 1000 * kMiB), pools[0].begin + 1000 * kMiB) << "and the pool is all of it";
 }
 
-TEST_F(FrameworkTest, the_pool_can_be_exported_from_the_start_of_its_mapping_and_only_from_there) {
+TEST_F(FrameworkPool, exports_only_from_the_start_of_its_mapping) {
     const Framework &framework = acquire();
     const int fd = framework.descriptor();
     const auto pool = framework.pools(fd).at(0);
@@ -120,13 +122,13 @@ TEST_F(FrameworkTest, the_pool_can_be_exported_from_the_start_of_its_mapping_and
     EXPECT_FALSE(device(fd).export_dmabuf(pool.mapping, pool.reach() + kPage));
 }
 
-TEST_F(FrameworkTest, nothing_is_known_about_the_memory_of_a_card_that_is_not_the_frameworks) {
+TEST_F(FrameworkPool, none_for_another_descriptor) {
     const Framework &framework = acquire();
     EXPECT_TRUE(framework.pools(-1).empty());
     EXPECT_TRUE(framework.pools(0).empty());
 }
 
-TEST_F(FrameworkTest, an_error_of_any_step_gives_no_pools) {
+TEST_F(FrameworkPool, none_after_an_error_of_any_step) {
     const Framework &framework = acquire();
     const int fd = framework.descriptor();
     for (const char *fault :
@@ -139,14 +141,14 @@ TEST_F(FrameworkTest, an_error_of_any_step_gives_no_pools) {
     EXPECT_EQ(framework.pools(fd).size(), 1u);
 }
 
-TEST_F(FrameworkTest, without_scal_nothing_is_known_about_memory) {
+TEST_F(FrameworkPool, none_without_scal) {
     const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     ASSERT_GE(framework.descriptor(), 0);
     EXPECT_TRUE(framework.pools(framework.descriptor()).empty());
     EXPECT_FALSE(is_loaded("libscal.so"));
 }
 
-TEST_F(FrameworkTest, a_scal_without_the_calls_gives_no_pools) {
+TEST_F(FrameworkPool, none_from_a_scal_without_the_calls) {
     const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     ASSERT_NE(dlopen(STANDIN_OLD_SCAL, RTLD_NOW | RTLD_LOCAL), nullptr);
     EXPECT_TRUE(framework.pools(framework.descriptor()).empty());

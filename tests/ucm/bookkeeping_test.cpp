@@ -12,7 +12,13 @@ using namespace gaudi::test;
 
 namespace {
 
-TEST_F(BookkeepingTest, a_mapping_is_known_with_address_and_size_from_map_to_unmap) {
+using DeferredUnmap = BookkeepingTest;
+using EarlyMapping = BookkeepingTest;
+using HookedCall = BookkeepingTest;
+using HookedMapping = BookkeepingTest;
+using Notification = BookkeepingTest;
+
+TEST_F(HookedMapping, known_with_address_and_size_until_unmap) {
     const int fd = open();
     ASSERT_GE(fd, 0);
     const std::uint64_t handle = m_book.alloc(fd, 5 * kMiB, 0, false, false);
@@ -35,7 +41,7 @@ TEST_F(BookkeepingTest, a_mapping_is_known_with_address_and_size_from_map_to_unm
     EXPECT_FALSE(Counters(card()).in_use());
 }
 
-TEST_F(BookkeepingTest, one_allocation_may_be_mapped_again) {
+TEST_F(HookedMapping, allocation_can_be_mapped_again) {
     const int fd = open();
     const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
     for (int time = 0; time < 3; ++time) {
@@ -48,7 +54,7 @@ TEST_F(BookkeepingTest, one_allocation_may_be_mapped_again) {
     EXPECT_EQ(m_listener.unmapped_count(), 3u);
 }
 
-TEST_F(BookkeepingTest, a_call_costs_the_driver_nothing_more) {
+TEST_F(HookedCall, makes_no_additional_driver_call) {
     const int fd = open();
     const auto use = [&] {
         const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
@@ -63,7 +69,7 @@ TEST_F(BookkeepingTest, a_call_costs_the_driver_nothing_more) {
     EXPECT_EQ(after.calls() - before.calls(), 400u);
 }
 
-TEST_F(BookkeepingTest, failures_are_the_librarys_with_its_errno) {
+TEST_F(HookedCall, failure_returns_result_and_errno_of_the_library) {
     const int fd = open();
     errno = 0;
     EXPECT_EQ(m_book.alloc(fd, 1ull << 60, 0, false, false),
@@ -90,7 +96,7 @@ protected:
     }
 };
 
-TEST_F(RefusedUnmap, leaves_the_mapping_known) {
+TEST_F(RefusedUnmap, keeps_the_mapping_known) {
     RealCalls calls = real();
     calls.memory_unmap = refuse;
     Bookkeeping book(cards(), calls);
@@ -103,7 +109,7 @@ TEST_F(RefusedUnmap, leaves_the_mapping_known) {
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
-TEST_F(RefusedUnmap, of_what_was_not_seen_being_allocated_is_waited_for_the_next_time_too) {
+TEST_F(RefusedUnmap, unseen_allocation_is_retried_each_time) {
     static unsigned refusals;
     RealCalls calls = real();
     calls.memory_unmap = [](int fd, std::uint64_t address) {
@@ -119,7 +125,7 @@ TEST_F(RefusedUnmap, of_what_was_not_seen_being_allocated_is_waited_for_the_next
     EXPECT_EQ(book.unmap(other.fd(), address), 0) << "a search of ours may have it exported for the moment";
 }
 
-class ClosedInTheMiddle : public BookkeepingTest {
+class CloseDuringUnmap : public BookkeepingTest {
 protected:
     static inline Bookkeeping *s_book = nullptr;
 
@@ -133,7 +139,7 @@ protected:
     }
 };
 
-TEST_F(ClosedInTheMiddle, a_registered_mapping_does_not_linger_into_the_cards_next_life) {
+TEST_F(CloseDuringUnmap, defers_nothing_into_the_next_session) {
     RealCalls calls = real();
     calls.memory_unmap = close_and_refuse;
     Bookkeeping book(cards(), calls);
@@ -153,7 +159,7 @@ TEST_F(ClosedInTheMiddle, a_registered_mapping_does_not_linger_into_the_cards_ne
     EXPECT_EQ(book.close(again), 0);
 }
 
-TEST_F(BookkeepingTest, freeing_nothing_frees_nothing_that_lingers) {
+TEST_F(DeferredUnmap, free_of_handle_0_frees_nothing) {
     const Other other(card().bus_id());
     const auto memory = other.allocate(kMiB);
     thunk::Fd registered = value(cards().look_up(memory.address)->dmabuf());
@@ -165,13 +171,13 @@ TEST_F(BookkeepingTest, freeing_nothing_frees_nothing_that_lingers) {
     EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
 }
 
-class ShortOfDescriptors : public BookkeepingTest {
+class DescriptorShortage : public BookkeepingTest {
 protected:
     // The library opens a file to answer. The first time it is asked is when cards are looked for.
-    ShortOfDescriptors() : BookkeepingTest("get_pci_bus_id_from_fd@3#2=EMFILE") {} // the server's card 3 is our first
+    DescriptorShortage() : BookkeepingTest("get_pci_bus_id_from_fd@3#2=EMFILE") {} // the server's card 3 is our first
 };
 
-TEST_F(ShortOfDescriptors, for_a_moment_the_card_is_known_after_it) {
+TEST_F(DescriptorShortage, card_is_known_when_it_has_passed) {
     const int fd = open();
     const std::uint64_t missed = m_book.alloc(fd, kMiB, 0, false, false);
     ASSERT_NE(missed, 0u);
@@ -182,7 +188,7 @@ TEST_F(ShortOfDescriptors, for_a_moment_the_card_is_known_after_it) {
     EXPECT_FALSE(Counters(card()).in_use());
 }
 
-TEST_F(BookkeepingTest, what_was_allocated_before_we_looked_is_found_by_asking) {
+TEST_F(EarlyMapping, found_by_probing) {
     const Other other(card().bus_id());
     const auto memory = other.allocate(kMiB);
     EXPECT_TRUE(m_listener.ranges().empty());
@@ -202,7 +208,7 @@ TEST_F(BookkeepingTest, what_was_allocated_before_we_looked_is_found_by_asking) 
     EXPECT_EQ(m_book.unmap(other.fd(), address), 0);
 }
 
-TEST_F(BookkeepingTest, a_registered_mapping_goes_for_its_owner_at_once_and_for_the_driver_when_it_can) {
+TEST_F(DeferredUnmap, hooked_mapping_is_unmapped_after_deregistration) {
     const int fd = open();
     const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
     const std::uint64_t address = m_book.map(fd, handle, 0);
@@ -225,7 +231,7 @@ TEST_F(BookkeepingTest, a_registered_mapping_goes_for_its_owner_at_once_and_for_
     EXPECT_NE(cards().find(address), nullptr);
 }
 
-TEST_F(BookkeepingTest, of_a_mapping_made_before_we_looked_too) {
+TEST_F(DeferredUnmap, early_mapping_is_unmapped_after_deregistration) {
     const Other other(card().bus_id());
     const auto memory = other.allocate(kMiB);
     thunk::Fd registered = value(cards().look_up(memory.address)->dmabuf());
@@ -257,7 +263,7 @@ struct Asking : MappingListener {
     unsigned told = 0;
 };
 
-TEST_F(BookkeepingTest, who_is_told_may_ask_and_waits_for_nobody) {
+TEST_F(Notification, listener_may_probe_without_deadlock) {
     const Other other(card().bus_id());
     const std::uint64_t seen = m_book.map(other.fd(), m_book.alloc(other.fd(), kMiB, 0, false, false), 0);
     const Other::Memory gone = other.allocate(kMiB), unknown = other.allocate(kMiB);

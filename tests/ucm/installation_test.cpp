@@ -55,7 +55,7 @@ private:
     }
 };
 
-TEST_F(Installation, puts_in_all_of_them_once) {
+TEST_F(Installation, patches_all_symbols_once) {
     value(ucm::install_hooks(modify));
     EXPECT_EQ(s_patches.size(), 7u);
     s_able = 0;
@@ -65,7 +65,7 @@ TEST_F(Installation, puts_in_all_of_them_once) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(Installation, without_the_means_is_refused_with_a_reason) {
+TEST_F(Installation, without_ucm_reloc_modify_is_refused) {
     const auto refused = ucm::install_hooks(nullptr);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().text, HasSubstr("this UCX has no ucm_reloc_modify"));
@@ -73,7 +73,7 @@ TEST_F(Installation, without_the_means_is_refused_with_a_reason) {
 
 class InterruptedInstallation : public Installation, public ::testing::WithParamInterface<std::size_t> {};
 
-TEST_P(InterruptedInstallation, leaves_hooks_that_only_hand_on) {
+TEST_P(InterruptedInstallation, leaves_hooks_that_only_forward) {
     s_able = GetParam();
     const auto refused = ucm::install_hooks(modify);
     ASSERT_FALSE(refused);

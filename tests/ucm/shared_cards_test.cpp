@@ -21,7 +21,11 @@ using ::testing::HasSubstr;
 
 namespace {
 
-TEST_F(BookkeepingTest, closing_a_card_ends_what_is_on_it) {
+using CardClose = BookkeepingTest;
+using HandOver = BookkeepingTest;
+using UnseenClose = BookkeepingTest;
+
+TEST_F(CardClose, removes_all_mappings_and_notifies_listeners) {
     const int fd = open();
     const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
     ASSERT_NE(cards().find(address), nullptr);
@@ -39,7 +43,7 @@ TEST_F(BookkeepingTest, closing_a_card_ends_what_is_on_it) {
 
 bool s_held_at_close = false;
 
-TEST_F(BookkeepingTest, our_duplicate_goes_before_the_library_closes_theirs) {
+TEST_F(CardClose, own_duplicate_is_closed_first) {
     RealCalls calls = real();
     calls.close = [](int fd) {
         s_held_at_close = card().is_open();
@@ -54,7 +58,7 @@ TEST_F(BookkeepingTest, our_duplicate_goes_before_the_library_closes_theirs) {
     EXPECT_FALSE(s_held_at_close);
 }
 
-TEST_F(BookkeepingTest, a_second_descriptor_keeps_the_card) {
+TEST_F(CardClose, second_descriptor_keeps_the_mappings) {
     const int fd = open();
     const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
     const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -64,7 +68,7 @@ TEST_F(BookkeepingTest, a_second_descriptor_keeps_the_card) {
     EXPECT_EQ(m_book.close(second), 0);
 }
 
-TEST_F(BookkeepingTest, who_opens_a_card_that_we_have_shares_ours) {
+TEST_F(HandOver, program_shares_an_own_card) {
     const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
     const int fd = open();
     ASSERT_GE(fd, 0) << "the library alone would say EBUSY";
@@ -89,7 +93,7 @@ protected:
     static inline bool s_busy_at_unmap = true;
 };
 
-TEST_F(SlowCard, that_is_lent_and_closed_ends_its_copies_before_its_memory) {
+TEST_F(SlowCard, close_waits_for_copies_before_unmapping) {
     RealCalls calls = real();
     calls.memory_unmap = [](int fd, std::uint64_t address) {
         s_busy_at_unmap = card().copier_if_started()->busy();
@@ -111,7 +115,7 @@ TEST_F(SlowCard, that_is_lent_and_closed_ends_its_copies_before_its_memory) {
     EXPECT_EQ(tally.failed, 0u);
 }
 
-TEST_F(BookkeepingTest, what_is_left_on_a_lent_card_that_was_closed_unseen_ends_when_it_is_lent_again) {
+TEST_F(HandOver, mappings_of_an_unseen_close_end_with_the_next_open) {
     value(card().arena().allocate({.length = kMiB}));
     const int unseen = open();
     const std::uint64_t theirs = m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0);
@@ -124,7 +128,7 @@ TEST_F(BookkeepingTest, what_is_left_on_a_lent_card_that_was_closed_unseen_ends_
     EXPECT_EQ(m_book.close(again), 0);
 }
 
-TEST_F(BookkeepingTest, memory_of_a_lent_card_is_not_hoarded) {
+TEST_F(HandOver, free_blocks_return_to_the_driver) {
     const auto use = [] { return card().arena().free(value(card().arena().allocate({.length = kMiB}))); };
     ASSERT_TRUE(use());
     EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size()) << "for the next time";
@@ -138,12 +142,12 @@ TEST_F(BookkeepingTest, memory_of_a_lent_card_is_not_hoarded) {
     EXPECT_EQ(Counters(card())["dram_used_bytes"], card().block_size());
 }
 
-class NothingArrives : public BookkeepingTest {
+class LostCopies : public BookkeepingTest {
 protected:
-    NothingArrives() : BookkeepingTest("command_submission=skip") {}
+    LostCopies() : BookkeepingTest("command_submission=skip") {}
 };
 
-TEST_F(NothingArrives, so_the_card_is_not_lent) {
+TEST_F(LostCopies, refuse_the_hand_over) {
     value(card().open());
     const thunk::Reported reported;
     EXPECT_EQ(open(), -EBUSY) << "as without us";
@@ -152,12 +156,12 @@ TEST_F(NothingArrives, so_the_card_is_not_lent) {
     EXPECT_THAT(reported.errors()[0].text, HasSubstr("copies do not arrive"));
 }
 
-class DeadEngine : public BookkeepingTest {
+class FailedEngine : public BookkeepingTest {
 protected:
-    DeadEngine() : BookkeepingTest(at_submission(1, "reset")) {}
+    FailedEngine() : BookkeepingTest(at_submission(1, "reset")) {}
 };
 
-TEST_F(DeadEngine, is_no_company) {
+TEST_F(FailedEngine, refuses_the_hand_over) {
     const HostMemory host(kMiB);
     const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
     ASSERT_NE(Mover(cards()).copy_now(ours, host.address(), 100), 0);
@@ -167,12 +171,12 @@ TEST_F(DeadEngine, is_no_company) {
     EXPECT_THAT(reported.errors()[0].text, HasSubstr("reset"));
 }
 
-class NoMemoryToTryWith : public BookkeepingTest {
+class UntestedEngine : public BookkeepingTest {
 protected:
-    NoMemoryToTryWith() : BookkeepingTest("device_memory_alloc#1=ENOMEM") {}
+    UntestedEngine() : BookkeepingTest("device_memory_alloc#1=ENOMEM") {}
 };
 
-TEST_F(NoMemoryToTryWith, so_the_card_is_used_but_not_lent) {
+TEST_F(UntestedEngine, copies_but_refuses_the_hand_over) {
     const HostMemory host(kMiB);
     ASSERT_FALSE(value(card().copier())->proven());
     const std::uint64_t ours = value(card().arena().allocate({.length = kMiB}));
@@ -183,7 +187,7 @@ TEST_F(NoMemoryToTryWith, so_the_card_is_used_but_not_lent) {
     EXPECT_THAT(reported.errors()[0].text, HasSubstr("could not be tried"));
 }
 
-TEST_F(BookkeepingTest, a_card_is_tried_before_it_is_lent) {
+TEST_F(HandOver, runs_the_self_test_first) {
     settings().completion_by_driver = true;
     value(card().open());
     const int fd = open();
@@ -192,7 +196,7 @@ TEST_F(BookkeepingTest, a_card_is_tried_before_it_is_lent) {
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
-TEST_F(BookkeepingTest, who_opens_any_card_shares_ours_where_none_is_free) {
+TEST_F(HandOver, open_of_any_card_shares_each_own_card_once) {
     for (const auto &each : cards().all())
         value(each->arena().allocate({.length = kMiB}));
     EXPECT_EQ(Other::call().open(HLTHUNK_DEVICE_DONT_CARE, nullptr), -1);
@@ -214,7 +218,7 @@ TEST_F(BookkeepingTest, who_opens_any_card_shares_ours_where_none_is_free) {
     }
 }
 
-TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
+TEST_F(UnseenClose, card_opens_again) {
     const int unseen = open();
     ASSERT_GE(unseen, 0);
     ASSERT_NE(m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0), 0u);
@@ -227,7 +231,7 @@ TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_can_be_opened_again) {
     EXPECT_EQ(m_book.close(again), 0);
 }
 
-TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_is_opened_before_one_of_ours_is_lent) {
+TEST_F(UnseenClose, card_opens_before_an_own_one_is_handed_over) {
     const int unseen = open(0);
     ASSERT_NE(m_book.map(unseen, m_book.alloc(unseen, kMiB, 0, false, false), 0), 0u);
     ASSERT_TRUE(card(0).adopted());
@@ -240,7 +244,7 @@ TEST_F(BookkeepingTest, a_card_that_was_closed_unseen_is_opened_before_one_of_ou
     EXPECT_EQ(m_book.close(any), 0);
 }
 
-TEST_F(BookkeepingTest, what_lingered_when_a_card_was_closed_unseen_is_not_unmapped_in_its_next_life) {
+TEST_F(UnseenClose, deferred_unmap_ends_with_its_session) {
     const int unseen = open();
     const std::uint64_t handle = m_book.alloc(unseen, kMiB, 0, false, false);
     const std::uint64_t address = m_book.map(unseen, handle, 0);
@@ -262,7 +266,7 @@ TEST_F(BookkeepingTest, what_lingered_when_a_card_was_closed_unseen_is_not_unmap
     EXPECT_EQ(m_book.close(again), 0);
 }
 
-TEST_F(BookkeepingTest, a_process_without_descriptors_to_look_with_keeps_the_card) {
+TEST_F(CardClose, descriptor_shortage_keeps_the_card_until_the_next_open) {
     const int fd = open();
     const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
     const int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -283,7 +287,7 @@ TEST_F(BookkeepingTest, a_process_without_descriptors_to_look_with_keeps_the_car
     EXPECT_EQ(m_book.close(again), 0);
 }
 
-class ReusedNumber : public BookkeepingTest {
+class ReusedDescriptor : public BookkeepingTest {
 protected:
     /// What is mapped through it is on the second card.
     void expect_second_card(int fd) {
@@ -298,7 +302,7 @@ protected:
     void become_known(int fd) { EXPECT_EQ(m_book.free(fd, m_book.alloc(fd, kMiB, 0, false, false)), 0); }
 };
 
-TEST_F(ReusedNumber, opened_and_given_away_unseen) {
+TEST_F(ReusedDescriptor, opened_unseen_maps_on_the_second_card) {
     const int fd = Other::call().open(HLTHUNK_DEVICE_DONT_CARE, card(0).bus_id().c_str());
     become_known(fd);
     ASSERT_EQ(m_book.close(fd), 0);
@@ -306,7 +310,7 @@ TEST_F(ReusedNumber, opened_and_given_away_unseen) {
     expect_second_card(fd);
 }
 
-TEST_F(ReusedNumber, closed_unseen_and_given_away_where_we_see_it) {
+TEST_F(ReusedDescriptor, closed_unseen_maps_on_the_second_card) {
     const int fd = open(0);
     become_known(fd);
     ASSERT_EQ(Other::call().close(fd), 0);
@@ -319,7 +323,7 @@ protected:
     CardInReset() : BookkeepingTest(at_submission(2, "reset")) {}
 };
 
-TEST_F(CardInReset, is_let_go_of_when_its_owner_closes_it) {
+TEST_F(CardInReset, last_close_releases_it) {
     const int fd = open();
     const std::uint64_t address = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
     const HostMemory host(kMiB);
@@ -341,7 +345,7 @@ TEST_F(CardInReset, is_let_go_of_when_its_owner_closes_it) {
     EXPECT_EQ(m_book.close(again), 0);
 }
 
-TEST_F(BookkeepingTest, other_descriptors_are_left_alone) {
+TEST_F(CardClose, other_descriptors_are_ignored) {
     const thunk::Fd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
     EXPECT_EQ(m_book.unmap(file.get(), 4096), Other::call().memory_unmap(file.get(), 4096));
     const int control = Other::call().open_control(0, nullptr);

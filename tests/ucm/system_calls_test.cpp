@@ -40,9 +40,9 @@ bool forbid_system_calls() {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-class SystemCalls : public GaudiTest {
+class HookedCall : public GaudiTest {
 protected:
-    SystemCalls() { Imagined::lowest = card().window().base; }
+    HookedCall() { Imagined::lowest = card().window().base; }
 
     void use(int fd) {
         const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
@@ -57,7 +57,7 @@ protected:
                              Imagined::free, Imagined::map, Imagined::unmap}};
 };
 
-TEST_F(SystemCalls, the_hooks_make_none) {
+TEST_F(HookedCall, makes_no_system_call) {
     const Other program(card().bus_id()); // they have not seen that
     const int fd = program.fd();
     EXPECT_EXIT(

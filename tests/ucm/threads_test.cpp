@@ -13,7 +13,9 @@ using namespace gaudi::test;
 
 namespace {
 
-TEST_F(BookkeepingTest, threads_that_map_and_unmap_at_full_speed_are_followed_exactly) {
+using HookedThreads = BookkeepingTest;
+
+TEST_F(HookedThreads, map_and_unmap_are_tracked_exactly) {
     constexpr unsigned kThreads = 8, kTimes = 200;
     const int fd = open();
     std::atomic<unsigned> wrong{0};
@@ -49,7 +51,7 @@ TEST_F(BookkeepingTest, threads_that_map_and_unmap_at_full_speed_are_followed_ex
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
-TEST_F(BookkeepingTest, threads_that_copy_and_register_survive_a_card_that_is_closed_and_opened_again) {
+TEST_F(HookedThreads, copies_and_exports_survive_close_and_reopen) {
     constexpr unsigned kLives = 5;
     std::atomic<std::uint64_t> memory{0};
     std::atomic<unsigned> copies{0};
@@ -105,7 +107,7 @@ TEST_F(BookkeepingTest, threads_that_copy_and_register_survive_a_card_that_is_cl
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
-TEST_F(BookkeepingTest, registrations_that_come_and_go_under_load_hold_nothing_for_ever) {
+TEST_F(HookedThreads, registrations_leave_no_deferred_unmap) {
     constexpr unsigned kThreads = 4, kTimes = 50;
     const int fd = open();
     std::atomic<unsigned> wrong{0};

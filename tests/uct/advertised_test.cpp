@@ -16,14 +16,18 @@ namespace {
 constexpr std::uint64_t kHost = UCS_BIT(UCS_MEMORY_TYPE_HOST);
 constexpr std::uint64_t kGaudi = UCS_BIT(UCS_MEMORY_TYPE_GAUDI);
 
-class Advertised : public ::testing::Test {
+class AdvertisedTest : public ::testing::Test {
 protected:
     static void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
 
     e2e::Printed m_printed;
 };
 
-TEST_F(Advertised, the_domain_does_all_of_it_on_all_cards) {
+using DomainAttributes = AdvertisedTest;
+using DomainOpen = AdvertisedTest;
+using TransportAttributes = AdvertisedTest;
+
+TEST_F(DomainAttributes, offer_alloc_registration_and_detection) {
     const Domain domain;
     const uct_md_attr_t attr = domain.attributes();
     const std::uint64_t flags = UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY |
@@ -41,7 +45,7 @@ TEST_F(Advertised, the_domain_does_all_of_it_on_all_cards) {
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Advertised, there_is_one_device_under_two_names_of_the_transport) {
+TEST_F(TransportAttributes, list_one_device_under_two_transport_names) {
     const Domain domain;
     uct_tl_resource_desc_t *resources = nullptr;
     unsigned count = 0;
@@ -56,7 +60,7 @@ TEST_F(Advertised, there_is_one_device_under_two_names_of_the_transport) {
     uct_release_tl_resource_list(resources);
 }
 
-TEST_F(Advertised, the_transport_puts_and_gets_short_and_without_copies_at_any_size) {
+TEST_F(TransportAttributes, offer_short_and_zcopy_of_any_size) {
     Domain domain;
     for (const char *name : {"gaudi_cpy", "gaudi_gdr"}) {
         const Transport transport(domain, name);
@@ -72,7 +76,7 @@ TEST_F(Advertised, the_transport_puts_and_gets_short_and_without_copies_at_any_s
     }
 }
 
-TEST_F(Advertised, opening_and_asking_opens_no_card_and_maps_nothing) {
+TEST_F(DomainOpen, opens_no_card_and_maps_nothing) {
     Domain domain;
     const Transport transport(domain);
     Bytes host(kMiB);
@@ -83,7 +87,7 @@ TEST_F(Advertised, opening_and_asking_opens_no_card_and_maps_nothing) {
     EXPECT_EQ(calls("host_memory_map"), 0u);
 }
 
-TEST_F(Advertised, cards_without_a_copy_path_are_not_accessed_but_allocate_and_export) {
+TEST_F(DomainAttributes, without_copy_path_offer_no_access_but_export) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     Domain domain;
     EXPECT_EQ(domain.attributes().cap.access_mem_types, 0u);
@@ -106,7 +110,7 @@ TEST_F(Advertised, cards_without_a_copy_path_are_not_accessed_but_allocate_and_e
     EXPECT_EQ(uct_iface_estimate_perf(transport.iface(), &perf), UCS_ERR_UNSUPPORTED);
 }
 
-TEST_F(Advertised, dma_buf_can_be_switched_off) {
+TEST_F(DomainAttributes, with_dmabuf_off_memory_is_not_registrable) {
     const Domain domain(Settings{{"DMABUF", "n"}});
     const Buffer buffer(domain, kMiB);
     const auto seen = domain.query(buffer.data(), kMiB, 0x7f);
@@ -115,7 +119,7 @@ TEST_F(Advertised, dma_buf_can_be_switched_off) {
     EXPECT_EQ(seen->dmabuf_fd, -1);
 }
 
-TEST_F(Advertised, memory_that_the_driver_does_not_export_is_not_registrable) {
+TEST_F(DomainAttributes, with_refused_export_memory_is_not_registrable) {
     set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EINVAL");
     const Domain domain;
     const Buffer buffer(domain, kMiB);
@@ -126,13 +130,13 @@ TEST_F(Advertised, memory_that_the_driver_does_not_export_is_not_registrable) {
     EXPECT_THAT(m_printed.complaints(), IsEmpty()) << "it is staged, which is no fault";
 }
 
-TEST_F(Advertised, a_library_that_was_named_but_is_not_there_is_said) {
+TEST_F(DomainOpen, missing_thunk_library_is_reported) {
     set("GAUDI_THUNK", "/nowhere/libhl-thunk.so");
     EXPECT_EQ(Domain::find(), nullptr);
     EXPECT_THAT(m_printed.complaints(), testing::ElementsAre(HasSubstr("/nowhere/libhl-thunk.so")));
 }
 
-TEST_F(Advertised, a_table_of_cards_that_is_wrong_is_said_once_and_leaves_none) {
+TEST_F(DomainOpen, wrong_mapping_table_is_reported_once) {
     set("GAUDI_MAPPING_TABLE", R"([{"index": 0, "module_id": 3, "bus_id": "0000:ff:00.0"}])");
     EXPECT_EQ(Domain::find(), nullptr);
     EXPECT_EQ(Domain::find(), nullptr);
@@ -141,12 +145,12 @@ TEST_F(Advertised, a_table_of_cards_that_is_wrong_is_said_once_and_leaves_none) 
                                            HasSubstr("no card at 0000:ff:00.0"))));
 }
 
-TEST_F(Advertised, a_card_that_is_named_but_not_there_is_said) {
+TEST_F(DomainOpen, unknown_card_in_the_device_setting_is_reported) {
     EXPECT_EQ(Domain::find(Settings{{"DEVICE", "module:77"}}), nullptr);
     EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("there is no card 'module:77'")));
 }
 
-TEST_F(Advertised, estimates_know_the_directions_and_refuse_what_is_not_ours) {
+TEST_F(TransportAttributes, estimates_depend_on_direction_and_memory_type) {
     Domain domain;
     const Transport transport(domain);
     enum { put_short = 3, put_zcopy = 5, get_zcopy = 8 };

@@ -36,7 +36,7 @@ protected:
 
 constexpr std::size_t kSizes[] = {0, 1, 7, 4095, 65536, kMiB + 3, 64 * kMiB};
 
-TEST_F(Copy, down_within_and_up_at_every_size_and_alignment) {
+TEST_F(Copy, every_direction_size_and_alignment_arrives) {
     Domain domain;
     const Transport transport(domain);
     const Buffer one(domain, 64 * kMiB + 64), other(domain, 64 * kMiB + 64);
@@ -52,7 +52,7 @@ TEST_F(Copy, down_within_and_up_at_every_size_and_alignment) {
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Copy, short_ones_are_over_when_they_return) {
+TEST_F(Copy, short_put_and_get_are_complete_on_return) {
     Domain domain;
     const Transport transport(domain);
     const Buffer one(domain, 2 * kMiB), other(domain, 2 * kMiB);
@@ -67,7 +67,7 @@ TEST_F(Copy, short_ones_are_over_when_they_return) {
     }
 }
 
-TEST_F(Copy, between_two_cards) {
+TEST_F(Copy, card_to_card_arrives_at_every_size) {
     Domain domain(on_card(0));
     const Domain other(on_card(1));
     const Transport transport(domain);
@@ -85,7 +85,7 @@ TEST_F(Copy, between_two_cards) {
     }
 }
 
-TEST_F(Copy, of_an_allocation_as_large_as_half_a_card) {
+TEST_F(Copy, half_a_card_arrives) {
     Domain domain;
     const Transport transport(domain);
     const std::size_t size = 48 * 1024 * kMiB;
@@ -119,7 +119,7 @@ TEST_F(Copy, host_to_host_is_refused_with_both_addresses) {
     EXPECT_EQ(m_printed.complaints().size(), 2u) << "one for each direction, however often it comes";
 }
 
-TEST_F(Copy, beyond_a_block_and_of_two_pieces_are_refused) {
+TEST_F(Copy, range_beyond_a_block_or_two_pieces_is_refused) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kPage);
@@ -129,7 +129,7 @@ TEST_F(Copy, beyond_a_block_and_of_two_pieces_are_refused) {
     EXPECT_EQ(uct_ep_put_zcopy(transport.ep(), two, 2, buffer.address(), 0, nullptr), UCS_ERR_INVALID_PARAM);
 }
 
-TEST_F(Copy, empty_succeeds_whatever_the_addresses_and_the_key) {
+TEST_F(Copy, zero_length_succeeds_with_any_address_and_key) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -154,7 +154,7 @@ TEST_F(Copy, empty_succeeds_whatever_the_addresses_and_the_key) {
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Copy, from_memory_that_cannot_be_pinned) {
+TEST_F(Copy, source_that_cannot_be_pinned_is_staged) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -171,7 +171,7 @@ TEST_F(Copy, from_memory_that_cannot_be_pinned) {
     munmap(fixed, kMiB);
 }
 
-TEST_F(Copy, a_thousand_on_their_way_and_one_flush) {
+TEST_F(Copy, flush_completes_a_thousand_posted) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, 4 * kMiB);
@@ -195,7 +195,7 @@ TEST_F(Copy, a_thousand_on_their_way_and_one_flush) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Copy, none_is_refused_however_many_are_posted) {
+TEST_F(Copy, fifty_thousand_posted_are_all_accepted) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -214,7 +214,7 @@ TEST_F(Copy, none_is_refused_however_many_are_posted) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Copy, behind_a_fence_waits_for_those_in_front_of_it) {
+TEST_F(Copy, fence_orders_copies_of_different_queues) {
     Domain domain;
     const Transport transport(domain);
     const Buffer one(domain, 16 * kMiB), other(domain, 16 * kMiB);
@@ -238,7 +238,7 @@ TEST_F(Copy, behind_a_fence_waits_for_those_in_front_of_it) {
     }
 }
 
-TEST_F(Copy, under_way_does_no_harm_when_its_interface_and_its_registration_end) {
+TEST_F(Copy, outstanding_at_interface_close_never_calls_back) {
     setenv("SOFTGAUDI_PACE", "down:2,up:2", 1);
     Domain domain;
     const Buffer buffer(domain, 16 * kMiB);
@@ -259,7 +259,7 @@ TEST_F(Copy, under_way_does_no_harm_when_its_interface_and_its_registration_end)
     EXPECT_EQ(counted("hard_resets"), 0u) << "memory was unmapped under the card's hands";
 }
 
-TEST_F(Copy, wakes_who_sleeps_and_starts_one_thread_for_it) {
+TEST_F(Copy, completion_wakes_an_armed_interface_by_one_thread) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, 8 * kMiB);
@@ -293,7 +293,7 @@ TEST_F(Copy, wakes_who_sleeps_and_starts_one_thread_for_it) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Copy, an_interface_reaches_itself_and_says_why_no_other) {
+TEST_F(Copy, interface_reaches_only_itself) {
     Domain domain;
     const Transport one(domain), other(domain);
     std::vector<char> address(one.attributes().iface_addr_len);

@@ -18,7 +18,7 @@ ucs_status_t allocate(const Domain &domain, unsigned device, uct_allocated_memor
     return Buffer::allocate(domain, kMiB, {.device = static_cast<ucs_sys_device_t>(device)}, memory);
 }
 
-TEST(SystemDevice, named_by_an_allocation_gets_the_memory_and_reports_it) {
+TEST(SystemDevice, allocation_lies_on_the_card_that_it_names) {
     const Domain domain;
     std::set<unsigned> devices;
     for (unsigned device = 0; device < kDevices; ++device) {
@@ -33,7 +33,7 @@ TEST(SystemDevice, named_by_an_allocation_gets_the_memory_and_reports_it) {
     EXPECT_EQ(devices.size(), 8u);
 }
 
-TEST(SystemDevice, of_a_card_in_use_is_refused_and_the_others_go_on) {
+TEST(SystemDevice, card_in_use_is_refused_and_others_allocate) {
     const e2e::Printed printed;
     setenv("SOFTGAUDI_FAULTS", "open@3=EBUSY", 1); // the server's card 3 is module 0, the first here
     const Domain domain;
@@ -50,7 +50,7 @@ TEST(SystemDevice, of_a_card_in_use_is_refused_and_the_others_go_on) {
     EXPECT_THAT(printed.complaints(), testing::Contains(HasSubstr("is in use")));
 }
 
-TEST(SystemDevice, of_the_only_card_is_the_transports_too) {
+TEST(SystemDevice, transport_reports_that_of_the_only_card) {
     setenv("SOFTGAUDI_CARDS", "1", 1);
     const Domain domain;
     const Buffer buffer(domain, kMiB);

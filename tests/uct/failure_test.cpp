@@ -18,7 +18,7 @@ protected:
     e2e::Printed m_printed;
 };
 
-TEST_P(CardFailure, fails_what_is_under_way_and_what_comes_later_with_the_reason) {
+TEST_P(CardFailure, fails_outstanding_and_later_copies_with_the_reason) {
     setenv("SOFTGAUDI_FAULTS", (std::string("command_submission#38=") + GetParam()).c_str(), 1);
     Domain domain;
     const Transport transport(domain);
@@ -46,7 +46,7 @@ TEST_P(CardFailure, fails_what_is_under_way_and_what_comes_later_with_the_reason
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_P(CardFailure, leaves_the_other_cards_at_work) {
+TEST_P(CardFailure, does_not_affect_another_card) {
     // The server's card 3 is module 0, and so the first here.
     setenv("SOFTGAUDI_FAULTS", (std::string("command_submission@3#40=") + GetParam()).c_str(), 1);
     Domain domain(on_card(0));
@@ -63,10 +63,10 @@ TEST_P(CardFailure, leaves_the_other_cards_at_work) {
     EXPECT_EQ(transport.read(buffers[1], kMiB), bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(How, CardFailure, ::testing::Values("reset", "lose"),
+INSTANTIATE_TEST_SUITE_P(, CardFailure, ::testing::Values("reset", "lose"),
                          [](const auto &how) { return std::string(how.param); });
 
-TEST(Exit, without_cleaning_up_waits_for_the_copies_and_frees_the_card) {
+TEST(Exit, without_cleanup_waits_for_copies_and_frees_the_card) {
     const pid_t child = fork();
     if (child == 0) {
         setenv("SOFTGAUDI_PACE", "down:0.5", 1); // 64 MiB take a while

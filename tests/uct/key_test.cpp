@@ -72,7 +72,7 @@ protected:
     e2e::Printed m_printed;
 };
 
-TEST_F(Key, names_the_registered_range_and_its_owner) {
+TEST_F(Key, holds_range_descriptor_and_process) {
     const Domain domain;
     const Buffer one(domain, kMiB), other(domain, kMiB);
     const Fields whole = fields(domain.key(one.memh()));
@@ -88,7 +88,7 @@ TEST_F(Key, names_the_registered_range_and_its_owner) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Key, names_no_more_than_the_mapping_has) {
+TEST_F(Key, range_ends_where_the_mapping_ends) {
     const Domain domain;
     const Buffer block(domain, 2 * kPage);
     const uct_mem_h memh = domain.reg(block.data() + 2 * kPage - 100, 1000); // as a caller may who rounds generously
@@ -97,7 +97,7 @@ TEST_F(Key, names_no_more_than_the_mapping_has) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Key, unpacked_keys_compare_by_what_they_name) {
+TEST_F(Key, comparison_is_a_total_order_by_content) {
     const Domain domain;
     const Buffer one(domain, kMiB), other(domain, kMiB), far(domain, 2 * kPage);
     const uct_mem_h part = domain.reg(one.data(), 4096);
@@ -129,7 +129,7 @@ TEST_F(Key, unpacked_keys_compare_by_what_they_name) {
     EXPECT_EQ(domain.dereg(part), UCS_OK);
 }
 
-TEST_F(Key, cannot_be_turned_into_a_pointer) {
+TEST_F(Key, rkey_ptr_is_unsupported) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     uct_rkey_bundle_t bundle{};
@@ -158,7 +158,7 @@ ucs_status_t copy_with(const Transport &transport, uct_rkey_t rkey, std::uint64_
     return all.front();
 }
 
-TEST_F(Key, bounds_every_operation_to_its_range) {
+TEST_F(Key, operation_outside_its_range_is_refused) {
     Domain domain;
     const Transport transport(domain);
     const Buffer one(domain, kMiB);
@@ -180,7 +180,7 @@ TEST_F(Key, bounds_every_operation_to_its_range) {
     EXPECT_EQ(copy_with(transport, key.rkey(), target, 100), UCS_ERR_INVALID_ADDR) << "also after it was freed";
 }
 
-TEST_F(Key, of_host_memory_bounds_too) {
+TEST_F(Key, operation_outside_a_host_range_is_refused) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -196,7 +196,7 @@ TEST_F(Key, of_host_memory_bounds_too) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Key, of_a_mapping_that_is_gone_is_refused_also_when_another_is_in_its_place) {
+TEST_F(Key, unmapped_range_is_refused_even_if_mapped_again) {
     Domain domain;
     const Transport transport(domain);
     const Buffer kept(domain, kMiB);
@@ -217,7 +217,7 @@ TEST_F(Key, of_a_mapping_that_is_gone_is_refused_also_when_another_is_in_its_pla
     EXPECT_EQ(copy_with(transport, UnpackedKey(domain, again.memh()).rkey(), address, 100), UCS_OK);
 }
 
-TEST_F(Key, that_was_released_is_refused) {
+TEST_F(Key, use_after_release_is_refused) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -232,7 +232,7 @@ TEST_F(Key, that_was_released_is_refused) {
     EXPECT_EQ(uct_rkey_compare(domain.component(), bundle.rkey, bundle.rkey, &params, &result), UCS_ERR_INVALID_PARAM);
 }
 
-TEST_F(Key, is_unpacked_and_released_by_many_threads_at_once) {
+TEST_F(Key, threads_unpack_and_release_at_once) {
     const Domain domain;
     constexpr unsigned kThreads = 4, kHeld = 100, kRounds = 200;
     std::vector<std::thread> threads;
@@ -262,7 +262,7 @@ TEST_F(Key, is_unpacked_and_released_by_many_threads_at_once) {
     EXPECT_EQ(wrong, 0u);
 }
 
-TEST_F(Key, to_be_invalidated_is_packed_as_any_other) {
+TEST_F(Key, invalidate_flags_change_no_packed_byte) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     const auto plain = domain.key(buffer.memh());
@@ -280,7 +280,7 @@ TEST_F(Key, to_be_invalidated_is_packed_as_any_other) {
     EXPECT_THAT(m_printed.complaints(), testing::ElementsAre(HasSubstr("no keys for export")));
 }
 
-TEST_F(Key, of_host_memory_goes_through_too) {
+TEST_F(Key, host_memory_packs_without_descriptor) {
     const Domain domain;
     Bytes host(4096);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
@@ -292,7 +292,7 @@ TEST_F(Key, of_host_memory_goes_through_too) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Key, each_bad_field_is_refused_with_a_sentence) {
+TEST_F(Key, bad_field_is_refused_with_the_reason) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     const Fields good = fields(domain.key(buffer.memh()));
@@ -323,7 +323,7 @@ TEST_F(Key, each_bad_field_is_refused_with_a_sentence) {
     EXPECT_EQ(attach(domain, good), UCS_OK);
 }
 
-TEST_F(Key, noise_never_does_harm) {
+TEST_F(Key, random_bytes_change_no_memory) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -345,7 +345,7 @@ TEST_F(Key, noise_never_does_harm) {
     EXPECT_EQ(transport.read(buffer, kMiB), pattern(kMiB, 1));
 }
 
-TEST_F(Key, of_another_process_is_unpacked_but_copies_with_it_are_refused) {
+TEST_F(Key, foreign_process_unpacks_but_is_not_copied) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -401,7 +401,7 @@ private:
     int m_socket = -1;
 };
 
-TEST_F(Key, attaches_memory_of_another_process_and_checks_what_it_gets) {
+TEST_F(Key, attach_checks_the_descriptor_it_fetches) {
     const Neighbour neighbour; // before UCX starts here
     const Domain domain;
     EXPECT_EQ(attach(domain, neighbour.key), UCS_OK);
@@ -429,7 +429,7 @@ TEST_F(Key, attaches_memory_of_another_process_and_checks_what_it_gets) {
     EXPECT_THAT(m_printed.complaints().back(), HasSubstr("not exported"));
 }
 
-TEST_F(Key, of_a_process_that_may_not_be_looked_into_is_refused_with_the_reason) {
+TEST_F(Key, attach_without_ptrace_permission_is_refused) {
     const Neighbour neighbour(true);
     // Who may look into everybody gives that up.
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -442,7 +442,7 @@ TEST_F(Key, of_a_process_that_may_not_be_looked_into_is_refused_with_the_reason)
     EXPECT_THAT(m_printed.complaints().back(), HasSubstr("ptrace rules forbid it"));
 }
 
-TEST_F(Key, a_short_key_is_refused) {
+TEST_F(Key, attach_of_a_short_key_is_refused) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     const auto key = domain.key(buffer.memh());
@@ -476,7 +476,7 @@ bool makes_system_calls(const std::function<void()> &step) {
     return stops > 2; // out of raise, into exit
 }
 
-TEST_F(Key, of_this_process_is_packed_and_unpacked_without_a_system_call) {
+TEST_F(Key, pack_and_unpack_make_no_system_call) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     std::array<unsigned char, 24> key{};

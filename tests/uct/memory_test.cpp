@@ -29,7 +29,12 @@ protected:
     e2e::Printed m_printed;
 };
 
-TEST_F(MemoryTest, every_byte_of_an_allocation_is_found_with_its_base_and_length) {
+using Detection = MemoryTest;
+using Allocation = MemoryTest;
+using FixedAllocation = MemoryTest;
+using MemoryTypeCache = MemoryTest;
+
+TEST_F(Detection, every_byte_has_base_and_length_of_its_allocation) {
     const Domain domain;
     std::vector<Buffer> buffers;
     for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{100'000}, 3 * kMiB, 2 * kPage})
@@ -47,7 +52,7 @@ TEST_F(MemoryTest, every_byte_of_an_allocation_is_found_with_its_base_and_length
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(MemoryTest, host_memory_is_never_called_gaudi) {
+TEST_F(Detection, host_memory_is_not_gaudi) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     int local = 0;
@@ -59,7 +64,7 @@ TEST_F(MemoryTest, host_memory_is_never_called_gaudi) {
         EXPECT_FALSE(is_gaudi(domain, address));
 }
 
-TEST_F(MemoryTest, addresses_between_blocks_are_not_gaudi) {
+TEST_F(Detection, addresses_between_blocks_are_not_gaudi) {
     set("SOFTGAUDI_CARDS", "4");
     std::list<Domain> domains;
     std::vector<Buffer> buffers;
@@ -84,7 +89,7 @@ TEST_F(MemoryTest, addresses_between_blocks_are_not_gaudi) {
     EXPECT_GE(asked, 10'000u);
 }
 
-TEST_F(MemoryTest, cards_without_a_sysfs_entry_have_no_system_device) {
+TEST_F(Detection, card_without_sysfs_entry_has_no_system_device) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     const auto seen = domain.query(buffer.data());
@@ -100,7 +105,7 @@ TEST_F(MemoryTest, cards_without_a_sysfs_entry_have_no_system_device) {
                                                                          HasSubstr("UCX_GAUDI_COPY_DEVICE"))));
 }
 
-TEST_F(MemoryTest, device_setting_chooses_the_card) {
+TEST_F(Allocation, device_setting_chooses_the_card) {
     std::list<Domain> domains;
     std::set<std::uint64_t> ranges; // each card has an address range of its own
     for (unsigned card = 0; card < 8; ++card) {
@@ -111,7 +116,7 @@ TEST_F(MemoryTest, device_setting_chooses_the_card) {
     EXPECT_EQ(calls("open"), 8u);
 }
 
-TEST_F(MemoryTest, freed_memory_is_not_gaudi_once_its_block_is_gone) {
+TEST_F(Detection, freed_block_is_not_gaudi) {
     const Domain domain;
     const Buffer kept(domain, kMiB);
     void *address = nullptr;
@@ -135,7 +140,7 @@ Cached cached(const void *address) {
     return {status, info};
 }
 
-TEST_F(MemoryTest, the_memory_type_cache_knows_from_the_start_and_forgets_in_time) {
+TEST_F(MemoryTypeCache, holds_a_block_from_map_to_unmap) {
     const Domain domain;
     const Buffer kept(domain, kMiB);
     const void *address = nullptr;
@@ -152,7 +157,7 @@ TEST_F(MemoryTest, the_memory_type_cache_knows_from_the_start_and_forgets_in_tim
     EXPECT_NE(cached(&address).status, UCS_OK) << "host memory";
 }
 
-TEST_F(MemoryTest, the_memory_type_cache_knows_what_cannot_be_registered) {
+TEST_F(MemoryTypeCache, block_without_export_is_not_registrable) {
     const Domain domain(Settings{{"DMABUF", "n"}});
     const Buffer buffer(domain, kMiB);
     const Cached seen = cached(buffer.data());
@@ -161,7 +166,7 @@ TEST_F(MemoryTest, the_memory_type_cache_knows_what_cannot_be_registered) {
     EXPECT_EQ(seen.info.mem_flags, 0);
 }
 
-TEST_F(MemoryTest, a_hundred_thousand_allocations_live_on_one_card) {
+TEST_F(Allocation, hundred_thousand_fit_on_one_card) {
     set("SOFTGAUDI_CARDS", "1");
     const Domain domain;
     std::vector<Buffer> buffers;
@@ -184,7 +189,7 @@ TEST_F(MemoryTest, a_hundred_thousand_allocations_live_on_one_card) {
     EXPECT_EQ(calls("device_memory_alloc"), before);
 }
 
-TEST_F(MemoryTest, the_cap_holds_and_says_so) {
+TEST_F(Allocation, above_max_memory_is_refused_with_the_setting) {
     set("SOFTGAUDI_CARDS", "1");
     const Domain domain(Settings{{"MAX_MEMORY", "1600m"}});
     const Buffer first(domain, 700 * kMiB), second(domain, 700 * kMiB);
@@ -193,7 +198,7 @@ TEST_F(MemoryTest, the_cap_holds_and_says_so) {
     EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("UCX_GAUDI_COPY_MAX_MEMORY")));
 }
 
-TEST_F(MemoryTest, cards_that_stay_in_reset_fail_an_allocation_with_one_sentence_after_one_limit) {
+TEST_F(Allocation, all_cards_in_reset_fail_it_once_after_the_open_timeout) {
     set("SOFTGAUDI_FAULTS", "open=EAGAIN");
     const Domain domain(Settings{{"OPEN_TIMEOUT", "2s"}});
     uct_allocated_memory_t memory{};
@@ -206,7 +211,7 @@ TEST_F(MemoryTest, cards_that_stay_in_reset_fail_an_allocation_with_one_sentence
         << "and UCX's own";
 }
 
-TEST_F(MemoryTest, fixed_memory_is_exactly_where_it_is_wanted) {
+TEST_F(FixedAllocation, lies_at_the_requested_address) {
     const Domain domain;
     const Buffer first(domain, kMiB);
     unsigned char *wanted = first.data() + 64 * kMiB;
@@ -222,7 +227,7 @@ TEST_F(MemoryTest, fixed_memory_is_exactly_where_it_is_wanted) {
         << "no card has memory at an address of the host";
 }
 
-TEST_F(MemoryTest, fixed_memory_can_be_had_in_a_block_that_is_not_there_yet) {
+TEST_F(FixedAllocation, address_outside_all_blocks_maps_a_new_block) {
     const Domain domain;
     const Buffer first(domain, kMiB);
     const auto block = reinterpret_cast<std::uint64_t>(domain.query(first.data())->base_address);
@@ -239,7 +244,7 @@ ucs_status_t allocate_fixed_anywhere(const Domain &domain, void *&address, uct_m
                             UCT_MD_MEM_FLAG_FIXED, "test", &memh);
 }
 
-TEST_F(MemoryTest, fixed_memory_without_an_address_is_exported_at_once) {
+TEST_F(FixedAllocation, without_address_is_exported_at_once) {
     const Domain domain;
     const std::uint64_t before = counted("exports");
     void *address = nullptr;
@@ -250,7 +255,7 @@ TEST_F(MemoryTest, fixed_memory_without_an_address_is_exported_at_once) {
     EXPECT_EQ(uct_md_mem_free(domain.md(), memh), UCS_OK);
 }
 
-TEST_F(MemoryTest, fixed_memory_without_an_address_fails_where_nothing_is_exported) {
+TEST_F(FixedAllocation, without_address_and_export_is_refused) {
     const Domain domain(Settings{{"DMABUF", "n"}});
     void *address = nullptr;
     uct_mem_h memh = nullptr;
@@ -258,7 +263,7 @@ TEST_F(MemoryTest, fixed_memory_without_an_address_fails_where_nothing_is_export
     EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("must be exported")));
 }
 
-TEST_F(MemoryTest, what_cannot_be_allocated_is_refused) {
+TEST_F(Allocation, impossible_size_or_device_is_refused) {
     const Domain domain;
     uct_allocated_memory_t memory{};
     EXPECT_NE(Buffer::allocate(domain, 1ull << 50, {}, memory), UCS_OK);
@@ -268,7 +273,7 @@ TEST_F(MemoryTest, what_cannot_be_allocated_is_refused) {
     const Buffer good(domain, kMiB);
 }
 
-TEST_F(MemoryTest, a_card_that_is_being_reset_is_waited_for) {
+TEST_F(Allocation, waits_for_a_card_in_reset) {
     set("SOFTGAUDI_FAULTS", "open@3#1=EAGAIN;open@3#2=EAGAIN");
     const Domain domain(Settings{{"DEVICE", "module:0"}});
     const Buffer buffer(domain, kMiB);

@@ -23,7 +23,7 @@ protected:
 
 class RefusedSubmission : public Refusal, public ::testing::WithParamInterface<const char *> {};
 
-TEST_P(RefusedSubmission, fails_one_copy_with_one_sentence_and_no_other) {
+TEST_P(RefusedSubmission, fails_one_copy_with_one_message) {
     fail("command_submission#" + std::to_string(kSelfTest + 2) + "=" + GetParam());
     Domain domain;
     const Transport transport(domain);
@@ -51,7 +51,7 @@ protected:
     }
 };
 
-TEST_P(UnmappableStaging, fails_short_copies_with_one_sentence) {
+TEST_P(UnmappableStaging, fails_short_copies_with_one_message) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -63,7 +63,7 @@ TEST_P(UnmappableStaging, fails_short_copies_with_one_sentence) {
     expect_one_sentence();
 }
 
-TEST_P(UnmappableStaging, fails_posted_copies_with_one_sentence) {
+TEST_P(UnmappableStaging, fails_posted_copies_with_one_message) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);

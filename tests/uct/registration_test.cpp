@@ -24,7 +24,7 @@ protected:
     e2e::Printed m_printed;
 };
 
-TEST_F(Registration, of_host_memory_pins_at_the_first_copy_and_once_per_card) {
+TEST_F(Registration, host_memory_is_pinned_by_its_first_copy_only) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -42,7 +42,7 @@ TEST_F(Registration, of_host_memory_pins_at_the_first_copy_and_once_per_card) {
     EXPECT_EQ(calls("memory_unmap"), unmapped + 1);
 }
 
-TEST_F(Registration, of_gaudi_memory_finds_the_block_with_and_without_its_descriptor) {
+TEST_F(Registration, gaudi_memory_is_found_with_or_without_its_dmabuf) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB), other(domain, kMiB);
@@ -62,7 +62,7 @@ TEST_F(Registration, of_gaudi_memory_finds_the_block_with_and_without_its_descri
     }
 }
 
-TEST_F(Registration, of_other_memory_succeeds_and_copies_through_it_are_refused) {
+TEST_F(Registration, foreign_memory_registers_but_is_not_copied) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -87,7 +87,7 @@ TEST_F(Registration, of_other_memory_succeeds_and_copies_through_it_are_refused)
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Registration, what_is_no_registration_is_not_undone) {
+TEST_F(Registration, invalid_deregistration_is_refused) {
     const Domain domain;
     Bytes host(4096);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
@@ -97,7 +97,7 @@ TEST_F(Registration, what_is_no_registration_is_not_undone) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-TEST_F(Registration, every_query_gives_a_descriptor_of_its_own_and_the_offset) {
+TEST_F(Registration, each_query_duplicates_the_descriptor_of_one_export) {
     const Domain domain;
     const Buffer buffer(domain, 10 * kMiB);
     const auto first = domain.query(buffer.data() + 5 * kMiB + 123, 1000, 0x7f);
@@ -114,7 +114,7 @@ TEST_F(Registration, every_query_gives_a_descriptor_of_its_own_and_the_offset) {
     close(second->dmabuf_fd);
 }
 
-TEST_F(Registration, descriptors_and_exports_do_not_grow) {
+TEST_F(Registration, hundred_thousand_cycles_leak_no_descriptor) {
     const Domain domain;
     const Buffer buffer(domain, kMiB);
     const auto cycle = [&] {

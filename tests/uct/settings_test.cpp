@@ -92,7 +92,7 @@ TEST_F(Setting, negative_size_is_refused) {
     }
 }
 
-TEST_F(Setting, open_timeout_that_is_negative_or_not_finite_is_refused) {
+TEST_F(Setting, negative_or_infinite_open_timeout_is_refused) {
     const Domain domain;
     for (const char *value : {"-1", "-1s", "inf", "nan"})
         EXPECT_EQ(read_domain(domain, "OPEN_TIMEOUT", value), UCS_ERR_INVALID_PARAM) << value;
@@ -108,7 +108,7 @@ TEST_F(Setting, size_from_zero_up_is_accepted) {
 }
 
 /// The domain is there all the same: peers may have cards.
-TEST_F(Setting, variable_that_hides_all_cards_is_named_by_the_domain_and_the_allocation) {
+TEST_F(Setting, variable_that_hides_all_cards_is_named) {
     setenv("HABANA_VISIBLE_MODULES", "99", 1);
     const std::string sentence = "there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1, 2, ";
     const Domain domain;

@@ -18,7 +18,7 @@ namespace {
 constexpr const char *kRefused = "device_mapped_memory_export_dmabuf_fd=EINVAL";
 constexpr const char *kStaged = "through host memory only";
 
-class Staged : public ::testing::Test {
+class StagingNotice : public ::testing::Test {
 protected:
     /// What is printed when a domain is opened twice and allocates.
     std::vector<std::string> sentences(const char *dmabuf, const char *faults) {
@@ -38,29 +38,29 @@ protected:
     e2e::Printed m_printed;
 };
 
-TEST_F(Staged, nothing_is_said_where_memory_is_exported) {
+TEST_F(StagingNotice, absent_where_memory_is_exported) {
     EXPECT_THAT(sentences("try", ""), IsEmpty());
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Staged, because_the_user_wants_it) {
+TEST_F(StagingNotice, names_the_setting_with_dmabuf_off) {
     EXPECT_THAT(sentences("n", ""),
                 AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" DIAG "), HasSubstr("UCX_GAUDI_COPY_DMABUF=n")))));
 }
 
-TEST_F(Staged, because_the_driver_does_not_export) {
+TEST_F(StagingNotice, names_the_errno_of_a_refused_export) {
     EXPECT_THAT(sentences("try", kRefused),
                 AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" DIAG "), HasSubstr("EINVAL")))));
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Staged, because_a_shortage_of_exports_does_not_pass) {
+TEST_F(StagingNotice, names_the_errno_of_a_lasting_shortage) {
     EXPECT_THAT(sentences("try", "device_mapped_memory_export_dmabuf_fd=EMFILE"),
                 AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" DIAG "), HasSubstr("EMFILE")))));
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-TEST_F(Staged, although_the_user_demands_zero_copy) {
+TEST_F(StagingNotice, is_a_warning_where_zero_copy_was_demanded) {
     EXPECT_THAT(sentences("y", kRefused), AllOf(SizeIs(1), Contains(AllOf(HasSubstr(" WARN "), HasSubstr("EINVAL")))));
 }
 
