@@ -113,7 +113,7 @@ TEST_F(RemoteWrite, read_after_posted_write_flushes_and_sees_it) {
         Cards cards;
         const Buffer buffer(cards.domain(), 8192);
         const Mapped mapped(side, buffer.data(), buffer.size());
-        const auto flushes = [] { return uct_side::calls("cs_flush_pci_hbw_writes"); };
+        const auto flushes = [] { return uct_side::count_calls("cs_flush_pci_hbw_writes"); };
         for (unsigned round = 0; round < 4; ++round) {
             const Bytes bytes = uct_side::pattern(8192, round);
             have_written(side, {mapped.key(), buffer.address(), {bytes.begin(), bytes.end()}});

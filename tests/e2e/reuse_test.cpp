@@ -8,7 +8,7 @@
 #include <optional>
 
 using namespace e2e;
-using uct_side::counted;
+using uct_side::read_counter;
 
 namespace {
 
@@ -51,12 +51,12 @@ TEST_P(Reuse, block_at_the_same_address_is_registered_again) {
         const Buffer anchor(cards.domain(), 4096); // keeps the card's ordinary block
         void *address = nullptr;
         for (unsigned life = 0; life < 5; ++life) {
-            Buffer::Wish wish;
-            wish.address = address;
+            Buffer::Placement placement;
+            placement.address = address;
             if (address)
-                wish.flags = UCT_MD_MEM_FLAG_FIXED;
+                placement.flags = UCT_MD_MEM_FLAG_FIXED;
             {
-                const Buffer buffer(cards.domain(), kBlock, wish);
+                const Buffer buffer(cards.domain(), kBlock, placement);
                 expect(!address || buffer.data() == address, "the second life is elsewhere");
                 address = buffer.data();
                 cards.write(buffer, Bytes(kLook));
@@ -92,27 +92,27 @@ TEST_P(Reuse, freed_range_of_a_block_serves_the_next_allocation) {
 TEST_P(Reuse, imported_block_is_freed_after_deregistration) {
     own([](Side &side, Cards &cards) {
         const Buffer anchor(cards.domain(), 4096);
-        const std::uint64_t usual = counted("dram_used_bytes");
+        const std::uint64_t usual = read_counter("dram_used_bytes");
         std::optional<Buffer> first(std::in_place, cards.domain(), kBlock);
-        const std::uint64_t one = counted("dram_used_bytes") - usual;
+        const std::uint64_t one = read_counter("dram_used_bytes") - usual;
         auto mapped = std::make_unique<Mapped>(side, first->data(), kLook);
         const std::vector<char> key = mapped->key();
         const std::uint64_t address = first->address();
         first.reset();
-        expect(counted("dram_used_bytes") == usual + one, "the driver gave back memory that an HCA can write to");
+        expect(read_counter("dram_used_bytes") == usual + one, "the driver gave back memory that an HCA can write to");
 
         // The old key still means the old memory, not that of whoever comes next.
         const Buffer second(cards.domain(), kBlock);
         const Bytes bytes = uct_side::pattern(kLook, 1);
         cards.write(second, bytes);
-        expect(counted("dram_used_bytes") == usual + 2 * one, "the second block is not another one");
+        expect(read_counter("dram_used_bytes") == usual + 2 * one, "the second block is not another one");
         have_written(side, {key, address, std::vector<char>(kLook, 'x')});
         expect(cards.read(second, kLook) == bytes, "an old registration serves new memory");
 
         mapped.reset();
         make_ucx_let_go(side, cards);
         { const Buffer next(cards.domain(), 4096); } // which is when the driver is asked again
-        expect(counted("dram_used_bytes") == usual + one, "the kept block was not given back");
+        expect(read_counter("dram_used_bytes") == usual + one, "the kept block was not given back");
     });
 }
 

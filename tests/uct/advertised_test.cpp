@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the domain and the transport say of themselves, and what they say on a machine that has less.
+// Attributes of the domain and the transport, with all features and with some missing.
 #include "uct_side.h"
 
 #include <dirent.h>
@@ -83,8 +83,8 @@ TEST_F(DomainOpen, opens_no_card_and_maps_nothing) {
     const uct_mem_h memh = domain.reg(host.data(), host.size());
     (void)domain.query(host.data());
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
-    EXPECT_EQ(calls("open"), 0u);
-    EXPECT_EQ(calls("host_memory_map"), 0u);
+    EXPECT_EQ(count_calls("open"), 0u);
+    EXPECT_EQ(count_calls("host_memory_map"), 0u);
 }
 
 TEST_F(DomainAttributes, without_copy_path_offer_no_access_but_export) {
@@ -127,7 +127,7 @@ TEST_F(DomainAttributes, with_refused_export_memory_is_not_registrable) {
     ASSERT_TRUE(seen);
     EXPECT_EQ(seen->mem_flags, 0);
     EXPECT_EQ(seen->dmabuf_fd, -1);
-    EXPECT_THAT(m_printed.complaints(), IsEmpty()) << "it is staged, which is no fault";
+    EXPECT_THAT(m_printed.complaints(), IsEmpty()) << "staging is no error";
 }
 
 TEST_F(DomainOpen, missing_thunk_library_is_reported) {
@@ -178,7 +178,7 @@ TEST_F(TransportAttributes, estimates_depend_on_direction_and_memory_type) {
     EXPECT_EQ(bandwidth(put_zcopy, gaudi, gaudi, 1, 2), bandwidth(put_zcopy, host, gaudi)) << "between cards";
     EXPECT_LT(bandwidth(put_short, host, gaudi), bandwidth(put_zcopy, host, gaudi));
     PerfAttributes nothing{};
-    EXPECT_EQ(uct_iface_estimate_perf(transport.iface(), &nothing), UCS_OK) << "asked for nothing";
+    EXPECT_EQ(uct_iface_estimate_perf(transport.iface(), &nothing), UCS_OK) << "no field requested";
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies through the transport: every direction, size and alignment, in the background, with flush, queue and wake-up.
+// Copies through the transport: every direction, size and alignment, posted, flushed, fenced and awaited by event.
 #include "uct_side.h"
 
 #include <poll.h>
@@ -21,7 +21,7 @@ namespace {
 
 class Copy : public ::testing::Test {
 protected:
-    static unsigned waiters() {
+    static unsigned count_wait_threads() {
         unsigned count = 0;
         for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) {
             std::string name;
@@ -68,8 +68,8 @@ TEST_F(Copy, short_put_and_get_are_complete_on_return) {
 }
 
 TEST_F(Copy, card_to_card_arrives_at_every_size) {
-    Domain domain(on_card(0));
-    const Domain other(on_card(1));
+    Domain domain(settings_for_card(0));
+    const Domain other(settings_for_card(1));
     const Transport transport(domain);
     const std::array<Buffer, 2> buffers{Buffer(domain, 65 * kMiB), Buffer(other, 65 * kMiB)};
     for (const std::size_t size : kSizes) {
@@ -102,7 +102,7 @@ TEST_F(Copy, host_to_host_is_refused_with_both_addresses) {
     const Transport transport(domain);
     Bytes host(4096);
     const auto other = reinterpret_cast<std::uint64_t>(host.data() + 2048);
-    const auto refused = [&](ucs_status_t status) {
+    const auto expect_refused = [&](ucs_status_t status) {
         EXPECT_EQ(status, UCS_ERR_UNSUPPORTED);
         ASSERT_FALSE(m_printed.complaints().empty());
         for (const std::uint64_t address : {other - 2048, other}) {
@@ -112,11 +112,11 @@ TEST_F(Copy, host_to_host_is_refused_with_both_addresses) {
         }
         EXPECT_THAT(m_printed.complaints().back(), HasSubstr("is Gaudi memory"));
     };
-    refused(transport.put(host.data(), other, 100));
-    refused(transport.get(host.data(), other, 100));
-    refused(uct_ep_put_short(transport.ep(), host.data(), 100, other, 0));
-    refused(uct_ep_get_short(transport.ep(), host.data(), 100, other, 0));
-    EXPECT_EQ(m_printed.complaints().size(), 2u) << "one for each direction, however often it comes";
+    expect_refused(transport.put(host.data(), other, 100));
+    expect_refused(transport.get(host.data(), other, 100));
+    expect_refused(uct_ep_put_short(transport.ep(), host.data(), 100, other, 0));
+    expect_refused(uct_ep_get_short(transport.ep(), host.data(), 100, other, 0));
+    EXPECT_EQ(m_printed.complaints().size(), 2u) << "one for each direction, however many are refused";
 }
 
 TEST_F(Copy, range_beyond_a_block_or_two_pieces_is_refused) {
@@ -158,7 +158,7 @@ TEST_F(Copy, source_that_cannot_be_pinned_is_staged) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
-    // Read-only pages: a card may not write there, so the driver does not map them.
+    // The driver maps no read-only pages, because a card could write to them.
     auto *fixed =
         static_cast<unsigned char *>(mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const Bytes bytes = pattern(kMiB, 9);
@@ -178,19 +178,18 @@ TEST_F(Copy, flush_completes_a_thousand_posted) {
     const Bytes bytes = pattern(4096 * 1000, 5);
     Bytes copy = bytes;
     const uct_mem_h memh = domain.reg(copy.data(), copy.size());
-    unsigned over = 0;
-    uct_completion_t comp{[](uct_completion_t *) {}, 1001, UCS_OK};
+    unsigned complete = 0;
+    uct_completion_t comp = make_completion(1001);
     for (std::size_t i = 0; i < 1000; ++i) {
-        const uct_iov_t iov{copy.data() + i * 4096, 4096, memh, 0, 1};
         ucs_status_t status = UCS_ERR_NO_RESOURCE;
-        while ((status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(i * 4096), 0, &comp)) ==
+        while ((status = transport.post_put(copy.data() + i * 4096, buffer.address(i * 4096), 4096, memh, comp)) ==
                UCS_ERR_NO_RESOURCE)
             transport.progress();
         ASSERT_TRUE(status == UCS_INPROGRESS || status == UCS_OK);
-        over += status == UCS_OK ? 1 : 0;
+        complete += status == UCS_OK ? 1 : 0;
     }
     EXPECT_EQ(transport.flush(), UCS_OK);
-    EXPECT_EQ(comp.count, 1 + static_cast<int>(over)) << "a flush ends after all that was posted before it";
+    EXPECT_EQ(comp.count, 1 + static_cast<int>(complete)) << "a flush completes after all copies posted before it";
     EXPECT_EQ(transport.read(buffer, bytes.size()), bytes);
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
@@ -201,14 +200,13 @@ TEST_F(Copy, fifty_thousand_posted_are_all_accepted) {
     const Buffer buffer(domain, kMiB);
     Bytes host(4096);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
-    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
-    const uct_iov_t iov{host.data(), host.size(), memh, 0, 1};
+    uct_completion_t comp = make_completion();
     for (unsigned i = 0; i < 50'000; ++i) {
-        ASSERT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(), 0, &comp), UCS_INPROGRESS);
+        ASSERT_EQ(transport.post_put(host.data(), buffer.address(), host.size(), memh, comp), UCS_INPROGRESS);
         ++comp.count;
     }
     uct_pending_req_t request{};
-    EXPECT_EQ(uct_ep_pending_add(transport.ep(), &request, 0), UCS_ERR_BUSY) << "there is room: send it";
+    EXPECT_EQ(uct_ep_pending_add(transport.ep(), &request, 0), UCS_ERR_BUSY) << "there is room to post";
     EXPECT_EQ(transport.flush(), UCS_OK);
     EXPECT_EQ(comp.count, 1);
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
@@ -220,17 +218,14 @@ TEST_F(Copy, fence_orders_copies_of_different_queues) {
     const Buffer one(domain, 16 * kMiB), other(domain, 16 * kMiB);
     Bytes back(16 * kMiB);
     for (unsigned round = 0; round < 10; ++round) {
-        // Down, across and up: three queues of the card, which know nothing of each other.
+        // Copies down, within the card and up run on three queues, which only a fence orders.
         const Bytes bytes = pattern(16 * kMiB, round);
-        uct_completion_t comp{[](uct_completion_t *) {}, 3, UCS_OK};
-        uct_iov_t iov{const_cast<unsigned char *>(bytes.data()), bytes.size(), nullptr, 0, 1};
-        ASSERT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, one.address(), 0, &comp), UCS_INPROGRESS);
+        uct_completion_t comp = make_completion(3);
+        ASSERT_EQ(transport.post_put(bytes.data(), one.address(), bytes.size(), nullptr, comp), UCS_INPROGRESS);
         ASSERT_EQ(uct_ep_fence(transport.ep(), 0), UCS_OK);
-        iov.buffer = one.data();
-        ASSERT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, other.address(), 0, &comp), UCS_INPROGRESS);
+        ASSERT_EQ(transport.post_put(one.data(), other.address(), bytes.size(), nullptr, comp), UCS_INPROGRESS);
         ASSERT_EQ(uct_iface_fence(transport.iface(), 0), UCS_OK);
-        iov.buffer = back.data();
-        ASSERT_EQ(uct_ep_get_zcopy(transport.ep(), &iov, 1, other.address(), 0, &comp), UCS_INPROGRESS);
+        ASSERT_EQ(transport.post_get(back.data(), other.address(), bytes.size(), nullptr, comp), UCS_INPROGRESS);
         while (comp.count != 0)
             transport.progress();
         EXPECT_EQ(comp.status, UCS_OK);
@@ -251,12 +246,12 @@ TEST_F(Copy, outstanding_at_interface_close_never_calls_back) {
     } count{{[](uct_completion_t *self) { ++*reinterpret_cast<Count *>(self)->called; }, 1, UCS_OK}, &called};
     {
         const Transport transport(domain);
-        const uct_iov_t iov{host.data(), host.size(), memh, 0, 1};
-        ASSERT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(), 0, &count.comp), UCS_INPROGRESS);
-        EXPECT_EQ(domain.dereg(memh), UCS_OK); // as UCP does when a worker is destroyed: memory first, interfaces last
+        ASSERT_EQ(transport.post_put(host.data(), buffer.address(), host.size(), memh, count.comp), UCS_INPROGRESS);
+        // UCP deregisters memory before it closes the interfaces of a worker.
+        EXPECT_EQ(domain.dereg(memh), UCS_OK);
     }
-    EXPECT_EQ(called, 0u) << "whoever posted it is gone";
-    EXPECT_EQ(counted("hard_resets"), 0u) << "memory was unmapped under the card's hands";
+    EXPECT_EQ(called, 0u) << "the caller may have freed the completion";
+    EXPECT_EQ(read_counter("hard_resets"), 0u) << "memory was unmapped while the card copied";
 }
 
 TEST_F(Copy, completion_wakes_an_armed_interface_by_one_thread) {
@@ -271,25 +266,24 @@ TEST_F(Copy, completion_wakes_an_armed_interface_by_one_thread) {
     EXPECT_EQ(event, again);
     const Transport second(domain);
     ASSERT_EQ(uct_iface_event_fd_get(second.iface(), &again), UCS_OK);
-    EXPECT_NE(event, again) << "one for each interface";
+    EXPECT_NE(event, again) << "each interface has its own";
     ASSERT_EQ(transport.put(host.data(), buffer.address(), host.size(), memh), UCS_OK);
-    EXPECT_EQ(uct_iface_event_arm(transport.iface(), UCT_EVENT_SEND_COMP), UCS_OK) << "nothing is under way";
-    EXPECT_EQ(waiters(), 0u) << "who polls has no thread";
+    EXPECT_EQ(uct_iface_event_arm(transport.iface(), UCT_EVENT_SEND_COMP), UCS_OK) << "nothing is outstanding";
+    EXPECT_EQ(count_wait_threads(), 0u) << "polling needs no thread";
 
     for (int i = 0; i < 20; ++i) {
-        uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
-        const uct_iov_t iov{host.data(), host.size(), memh, 0, 1};
-        ASSERT_EQ(uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(), 0, &comp), UCS_INPROGRESS);
+        uct_completion_t comp = make_completion();
+        ASSERT_EQ(transport.post_put(host.data(), buffer.address(), host.size(), memh, comp), UCS_INPROGRESS);
         while (comp.count != 0) {
             if (uct_iface_event_arm(transport.iface(), UCT_EVENT_SEND_COMP) == UCS_OK) {
                 pollfd ready{event, POLLIN, 0};
-                ASSERT_EQ(poll(&ready, 1, 60'000), 1) << "nobody woke it";
+                ASSERT_EQ(poll(&ready, 1, 60'000), 1) << "no event came";
             }
             while (transport.progress() != 0) {
             }
         }
     }
-    EXPECT_LE(waiters(), 1u);
+    EXPECT_LE(count_wait_threads(), 1u);
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 

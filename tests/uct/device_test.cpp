@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cards as UCX's topology knows them, which it does where their PCI devices are in sysfs: `ucx_gaudi run --topology`.
+// System devices of cards, which UCX's topology has where sysfs lists the PCI devices (`ucx_gaudi run --topology`).
 #include "uct_side.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 namespace {
 
-/// More than a server with its switches has.
+/// More system devices than a server with its switches has.
 constexpr unsigned kDevices = 16;
 
 ucs_status_t allocate(const Domain &domain, unsigned device, uct_allocated_memory_t &memory) {
@@ -35,7 +35,7 @@ TEST(SystemDevice, allocation_lies_on_the_card_that_it_names) {
 
 TEST(SystemDevice, card_in_use_is_refused_and_others_allocate) {
     const e2e::Printed printed;
-    setenv("SOFTGAUDI_FAULTS", "open@3=EBUSY", 1); // the server's card 3 is module 0, the first here
+    setenv("SOFTGAUDI_FAULTS", "open@3=EBUSY", 1); // card 3 of the server is module 0, which the domain lists first
     const Domain domain;
     const Buffer elsewhere(domain, kMiB);
     unsigned refused = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocation, and recognising what was allocated.
+// Allocation of Gaudi memory, and detection of its type.
 #include "uct_side.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ protected:
     static bool is_gaudi(const Domain &domain, const void *address) {
         ucs_memory_type_t type = UCS_MEMORY_TYPE_UNKNOWN;
         const bool detected = uct_md_detect_memory_type(domain.md(), address, 1, &type) == UCS_OK;
-        EXPECT_EQ(detected, domain.query(address).has_value()) << "two ways to ask";
+        EXPECT_EQ(detected, domain.query(address).has_value()) << "detection and query differ";
         EXPECT_TRUE(!detected || type == UCS_MEMORY_TYPE_GAUDI);
         return detected;
     }
@@ -69,24 +69,24 @@ TEST_F(Detection, addresses_between_blocks_are_not_gaudi) {
     std::list<Domain> domains;
     std::vector<Buffer> buffers;
     for (unsigned card = 0; card < 4; ++card)
-        buffers.emplace_back(domains.emplace_back(on_card(card)), kMiB);
+        buffers.emplace_back(domains.emplace_back(settings_for_card(card)), kMiB);
     const Domain &domain = domains.front();
     std::vector<std::uint64_t> bases;
     for (const Buffer &buffer : buffers)
         bases.push_back(buffer.address());
     std::sort(bases.begin(), bases.end());
     std::uint64_t state = 1;
-    unsigned asked = 0;
+    unsigned probed = 0;
     for (std::size_t i = 0; i + 1 < bases.size(); ++i) {
         const std::uint64_t begin = bases[i] + kPage, end = bases[i + 1];
         ASSERT_LT(begin, end);
-        for (unsigned j = 0; j < 3400; ++j, ++asked) {
+        for (unsigned j = 0; j < 3400; ++j, ++probed) {
             state = state * 6364136223846793005 + 1442695040888963407;
             const std::uint64_t address = begin + (state >> 1) % (end - begin);
             ASSERT_FALSE(is_gaudi(domain, reinterpret_cast<const void *>(address))) << std::hex << address;
         }
     }
-    EXPECT_GE(asked, 10'000u);
+    EXPECT_GE(probed, 10'000u);
 }
 
 TEST_F(Detection, card_without_sysfs_entry_has_no_system_device) {
@@ -109,11 +109,11 @@ TEST_F(Allocation, device_setting_chooses_the_card) {
     std::list<Domain> domains;
     std::set<std::uint64_t> ranges; // each card has an address range of its own
     for (unsigned card = 0; card < 8; ++card) {
-        const Buffer buffer(domains.emplace_back(on_card(card)), kMiB);
+        const Buffer buffer(domains.emplace_back(settings_for_card(card)), kMiB);
         ranges.insert(buffer.address());
     }
     EXPECT_EQ(ranges.size(), 8u);
-    EXPECT_EQ(calls("open"), 8u);
+    EXPECT_EQ(count_calls("open"), 8u);
 }
 
 TEST_F(Detection, freed_block_is_not_gaudi) {
@@ -125,16 +125,15 @@ TEST_F(Detection, freed_block_is_not_gaudi) {
         address = large.data();
         EXPECT_TRUE(is_gaudi(domain, address));
     }
-    EXPECT_FALSE(is_gaudi(domain, address)) << "a block of its own is given back at once";
+    EXPECT_FALSE(is_gaudi(domain, address)) << "a block of one allocation is unmapped at once";
 }
 
-struct Cached {
+struct CacheEntry {
     ucs_status_t status;
     ucs_memory_info_t info;
 };
 
-/// What UCX's memory-type cache says.
-Cached cached(const void *address) {
+CacheEntry look_up_in_memtype_cache(const void *address) {
     ucs_memory_info_t info{};
     const ucs_status_t status = ucs_memtype_cache_lookup(address, 1, &info);
     return {status, info};
@@ -147,20 +146,21 @@ TEST_F(MemoryTypeCache, holds_a_block_from_map_to_unmap) {
     {
         const Buffer large(domain, 3 * kPage);
         address = large.data() + 5;
-        const Cached seen = cached(address);
+        const CacheEntry seen = look_up_in_memtype_cache(address);
         ASSERT_EQ(seen.status, UCS_OK);
         EXPECT_EQ(seen.info.type, UCS_MEMORY_TYPE_GAUDI);
         EXPECT_EQ(seen.info.sys_dev, domain.query(address)->sys_dev);
         EXPECT_EQ(seen.info.mem_flags, UCS_MEM_FLAG_REGISTRABLE);
     }
-    EXPECT_EQ(cached(address).info.type, UCS_MEMORY_TYPE_UNKNOWN) << "UCX asks again: others may map memory there";
-    EXPECT_NE(cached(&address).status, UCS_OK) << "host memory";
+    EXPECT_EQ(look_up_in_memtype_cache(address).info.type, UCS_MEMORY_TYPE_UNKNOWN)
+        << "UCX must query again: a program may map memory there";
+    EXPECT_NE(look_up_in_memtype_cache(&address).status, UCS_OK) << "host memory";
 }
 
 TEST_F(MemoryTypeCache, block_without_export_is_not_registrable) {
     const Domain domain(Settings{{"DMABUF", "n"}});
     const Buffer buffer(domain, kMiB);
-    const Cached seen = cached(buffer.data());
+    const CacheEntry seen = look_up_in_memtype_cache(buffer.data());
     ASSERT_EQ(seen.status, UCS_OK);
     EXPECT_EQ(seen.info.type, UCS_MEMORY_TYPE_GAUDI);
     EXPECT_EQ(seen.info.mem_flags, 0);
@@ -178,15 +178,15 @@ TEST_F(Allocation, hundred_thousand_fit_on_one_card) {
     for (const Buffer &buffer : buffers)
         bases.insert(buffer.address());
     EXPECT_EQ(bases.size(), kCount);
-    EXPECT_LE(calls("device_memory_alloc"), 2u) << "they share blocks";
-    // Every second is freed, and what fits into the holes goes there.
+    EXPECT_LE(count_calls("device_memory_alloc"), 2u) << "allocations share blocks";
+    // New allocations of the same sizes fit into the holes that freed ones leave.
     for (unsigned i = 1; i < kCount; i += 2)
         Buffer(std::move(buffers[i]));
-    const std::uint64_t before = calls("device_memory_alloc");
+    const std::uint64_t before = count_calls("device_memory_alloc");
     std::vector<Buffer> again;
     for (unsigned i = 1; i < kCount; i += 2)
         again.emplace_back(domain, 1 + i % 5000);
-    EXPECT_EQ(calls("device_memory_alloc"), before);
+    EXPECT_EQ(count_calls("device_memory_alloc"), before);
 }
 
 TEST_F(Allocation, above_max_memory_is_refused_with_the_setting) {
@@ -208,35 +208,35 @@ TEST_F(Allocation, all_cards_in_reset_fail_it_once_after_the_open_timeout) {
                 testing::StartsWith("ucx-gaudi: waiting for one of 8 cards, which the driver is resetting (up to 2 s"));
     EXPECT_THAT(m_printed.complaints(),
                 testing::ElementsAre(HasSubstr("is being reset"), HasSubstr("failed to allocate")))
-        << "and UCX's own";
+        << "one message of the domain, one of UCX";
 }
 
 TEST_F(FixedAllocation, lies_at_the_requested_address) {
     const Domain domain;
     const Buffer first(domain, kMiB);
-    unsigned char *wanted = first.data() + 64 * kMiB;
-    const Buffer fixed(domain, 10'000, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = wanted});
-    EXPECT_EQ(fixed.data(), wanted);
-    EXPECT_EQ(domain.query(wanted + 9'999)->base_address, wanted);
+    unsigned char *requested = first.data() + 64 * kMiB;
+    const Buffer fixed(domain, 10'000, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = requested});
+    EXPECT_EQ(fixed.data(), requested);
+    EXPECT_EQ(domain.query(requested + 9'999)->base_address, requested);
 
     uct_allocated_memory_t memory{};
     for (void *taken :
-         {static_cast<void *>(wanted), static_cast<void *>(wanted + 4096), static_cast<void *>(first.data())})
+         {static_cast<void *>(requested), static_cast<void *>(requested + 4096), static_cast<void *>(first.data())})
         EXPECT_NE(Buffer::allocate(domain, 100, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = taken}, memory), UCS_OK);
     EXPECT_NE(Buffer::allocate(domain, 100, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = &memory}, memory), UCS_OK)
-        << "no card has memory at an address of the host";
+        << "no card has memory at a host address";
 }
 
 TEST_F(FixedAllocation, address_outside_all_blocks_maps_a_new_block) {
     const Domain domain;
     const Buffer first(domain, kMiB);
     const auto block = reinterpret_cast<std::uint64_t>(domain.query(first.data())->base_address);
-    auto *wanted = reinterpret_cast<unsigned char *>(block + 20 * kPage);
-    const Buffer fixed(domain, kMiB, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = wanted});
-    EXPECT_EQ(fixed.data(), wanted);
+    auto *requested = reinterpret_cast<unsigned char *>(block + 20 * kPage);
+    const Buffer fixed(domain, kMiB, {.flags = UCT_MD_MEM_FLAG_FIXED, .address = requested});
+    EXPECT_EQ(fixed.data(), requested);
 }
 
-/// What uct_mem_alloc does not let through: it wants an address.
+/// uct_mem_alloc refuses FIXED without an address, so this calls the domain.
 ucs_status_t allocate_fixed_anywhere(const Domain &domain, void *&address, uct_mem_h &memh) {
     std::size_t length = kMiB;
     address = nullptr;
@@ -246,12 +246,12 @@ ucs_status_t allocate_fixed_anywhere(const Domain &domain, void *&address, uct_m
 
 TEST_F(FixedAllocation, without_address_is_exported_at_once) {
     const Domain domain;
-    const std::uint64_t before = counted("exports");
+    const std::uint64_t before = read_counter("exports");
     void *address = nullptr;
     uct_mem_h memh = nullptr;
     ASSERT_EQ(allocate_fixed_anywhere(domain, address, memh), UCS_OK);
     EXPECT_TRUE(is_gaudi(domain, address));
-    EXPECT_EQ(counted("exports"), before + 1);
+    EXPECT_EQ(read_counter("exports"), before + 1);
     EXPECT_EQ(uct_md_mem_free(domain.md(), memh), UCS_OK);
 }
 
@@ -277,7 +277,7 @@ TEST_F(Allocation, waits_for_a_card_in_reset) {
     set("SOFTGAUDI_FAULTS", "open@3#1=EAGAIN;open@3#2=EAGAIN");
     const Domain domain(Settings{{"DEVICE", "module:0"}});
     const Buffer buffer(domain, kMiB);
-    EXPECT_EQ(calls("open"), 3u);
+    EXPECT_EQ(count_calls("open"), 3u);
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Posts so many copies of 4 KiB and runs them to their end, 64 at a time: for a tool that counts instructions.
+// Posts copies of 4 KiB and completes them, 64 at a time, for tests/instructions.py to count instructions.
 //
 //     posting uct|ucp COPIES
 #include "uct_side.h"
@@ -14,25 +14,26 @@
 namespace {
 
 constexpr std::size_t kSize = 4096;
-constexpr unsigned kWindow = 64;
+constexpr unsigned kBatch = 64;
 
-void through_uct(unsigned copies) {
+void copy_through_uct(unsigned copies) {
     uct_side::Domain domain;
     const uct_side::Transport transport(domain);
-    const uct_side::Buffer buffer(domain, 2 * kWindow * kSize);
-    uct_side::Bytes host(2 * kWindow * kSize, 1);
+    const uct_side::Buffer buffer(domain, 2 * kBatch * kSize);
+    uct_side::Bytes host(2 * kBatch * kSize, 1);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
     uct_rkey_bundle_t key{};
-    uct_side::check(uct_rkey_unpack(domain.component(), domain.key(buffer.memh()).data(), &key), "uct_rkey_unpack");
-    for (unsigned done = 0; done < copies; done += kWindow) {
-        uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
-        for (unsigned i = 0; i < kWindow; ++i) {
-            const std::size_t offset = 2 * i * kSize; // no two of them are neighbours
+    uct_side::check(uct_rkey_unpack(domain.component(), domain.pack_key(buffer.memh()).data(), &key),
+                    "uct_rkey_unpack");
+    for (unsigned done = 0; done < copies; done += kBatch) {
+        uct_completion_t comp = uct_side::make_completion();
+        for (unsigned i = 0; i < kBatch; ++i) {
+            const std::size_t offset = 2 * i * kSize; // apart, so that no two are merged
             const uct_iov_t iov{host.data() + offset, kSize, memh, 0, 1};
             const ucs_status_t status =
                 uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(offset), key.rkey, &comp);
             if (status != UCS_INPROGRESS)
-                throw std::runtime_error("a copy was not started");
+                throw std::runtime_error("uct_ep_put_zcopy did not start a copy");
             ++comp.count;
         }
         while (comp.count > 1)
@@ -42,15 +43,15 @@ void through_uct(unsigned copies) {
     domain.dereg(memh);
 }
 
-/// With an endpoint to oneself.
-void through_ucp(unsigned copies) {
+/// Puts on the endpoint to the own worker.
+void copy_through_ucp(unsigned copies) {
     e2e::Side side(e2e::kAllFeatures);
-    e2e::Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 2 * kWindow * kSize);
-    e2e::Memory host(side, UCS_MEMORY_TYPE_HOST, 2 * kWindow * kSize);
+    e2e::Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 2 * kBatch * kSize);
+    e2e::Memory host(side, UCS_MEMORY_TYPE_HOST, 2 * kBatch * kSize);
     const e2e::RemoteKey key = e2e::unpack_key(side.self(), memory.key());
-    for (unsigned done = 0; done < copies; done += kWindow) {
+    for (unsigned done = 0; done < copies; done += kBatch) {
         std::vector<ucs_status_ptr_t> requests;
-        for (unsigned i = 0; i < kWindow; ++i) {
+        for (unsigned i = 0; i < kBatch; ++i) {
             const std::size_t offset = 2 * i * kSize;
             ucp_request_param_t param{};
             param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
@@ -75,7 +76,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     try {
-        way == "uct" ? through_uct(copies) : through_ucp(copies);
+        way == "uct" ? copy_through_uct(copies) : copy_through_ucp(copies);
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "posting: %s\n", failure.what());
         return 1;

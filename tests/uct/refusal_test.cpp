@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A driver that refuses a call under a copy: the copy fails, its cause is logged once and not once per copy, and copies go
-// on as soon as the driver does.
+// When the driver refuses a call of a copy, the copy fails, the cause is logged once, and later copies succeed as soon as
+// the driver accepts them.
 #include "uct_side.h"
 
 #include <stdlib.h>
@@ -12,11 +12,11 @@ using ::testing::HasSubstr;
 
 namespace {
 
-constexpr unsigned kSelfTest = 34; // submissions of it, before the first copy
+constexpr unsigned kSelfTestSubmissions = 34; // before the first copy
 
 class Refusal : public ::testing::Test {
 protected:
-    static void fail(const std::string &rules) { setenv("SOFTGAUDI_FAULTS", rules.c_str(), 1); }
+    static void set_faults(const std::string &rules) { setenv("SOFTGAUDI_FAULTS", rules.c_str(), 1); }
 
     e2e::Printed m_printed;
 };
@@ -24,7 +24,7 @@ protected:
 class RefusedSubmission : public Refusal, public ::testing::WithParamInterface<const char *> {};
 
 TEST_P(RefusedSubmission, fails_one_copy_with_one_message) {
-    fail("command_submission#" + std::to_string(kSelfTest + 2) + "=" + GetParam());
+    set_faults("command_submission#" + std::to_string(kSelfTestSubmissions + 2) + "=" + GetParam());
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
@@ -41,11 +41,11 @@ TEST_P(RefusedSubmission, fails_one_copy_with_one_message) {
 INSTANTIATE_TEST_SUITE_P(, RefusedSubmission, ::testing::Values("EIO", "EBUSY", "EPERM"),
                          [](const auto &how) { return std::string(how.param); });
 
-/// The bounce memory's mapping is the fourth, after those of the command ring and the self-test.
+/// The bounce ring is mapped fourth, after the command ring and the buffers of the self-test.
 class UnmappableStaging : public Refusal, public ::testing::WithParamInterface<const char *> {
 protected:
-    UnmappableStaging() { fail(std::string("host_memory_map#4=") + GetParam()); }
-    void expect_one_sentence() const {
+    UnmappableStaging() { set_faults(std::string("host_memory_map#4=") + GetParam()); }
+    void expect_one_message() const {
         EXPECT_THAT(m_printed.complaints(), ElementsAre(AllOf(HasSubstr("hlthunk_host_memory_map"),
                                                               HasSubstr("the memory to stage copies in"))));
     }
@@ -60,7 +60,7 @@ TEST_P(UnmappableStaging, fails_short_copies_with_one_message) {
         EXPECT_NE(uct_ep_put_short(transport.ep(), bytes.data(), kKiB, buffer.address(), UCT_INVALID_RKEY), UCS_OK);
         EXPECT_NE(uct_ep_get_short(transport.ep(), bytes.data(), kKiB, buffer.address(), UCT_INVALID_RKEY), UCS_OK);
     }
-    expect_one_sentence();
+    expect_one_message();
 }
 
 TEST_P(UnmappableStaging, fails_posted_copies_with_one_message) {
@@ -72,7 +72,7 @@ TEST_P(UnmappableStaging, fails_posted_copies_with_one_message) {
         EXPECT_NE(transport.put(bytes.data(), buffer.address(), length), UCS_OK) << length;
         EXPECT_NE(transport.get(bytes.data(), buffer.address(), length), UCS_OK) << length;
     }
-    expect_one_sentence();
+    expect_one_message();
 }
 
 INSTANTIATE_TEST_SUITE_P(, UnmappableStaging, ::testing::Values("lose", "reset"),

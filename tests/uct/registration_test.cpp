@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registration of host memory, of Gaudi memory and of memory that is somebody else's.
+// Registration of host memory, of Gaudi memory and of another vendor's memory.
 #include "uct_side.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ namespace {
 
 class Registration : public ::testing::Test {
 protected:
-    static std::size_t open_descriptors() {
+    static std::size_t count_open_descriptors() {
         const std::filesystem::directory_iterator all("/proc/self/fd");
         return static_cast<std::size_t>(std::distance(begin(all), end(all)));
     }
@@ -32,14 +32,14 @@ TEST_F(Registration, host_memory_is_pinned_by_its_first_copy_only) {
     ASSERT_EQ(transport.put(warm.data(), buffer.address(), warm.size()), UCS_OK); // starts the engine
     Bytes host = pattern(kMiB, 1);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
-    const std::uint64_t before = calls("host_memory_map");
+    const std::uint64_t before = count_calls("host_memory_map");
     for (int i = 0; i < 10; ++i)
         ASSERT_EQ(transport.put(host.data(), buffer.address(), host.size(), memh), UCS_OK);
-    EXPECT_EQ(calls("host_memory_map"), before + 1);
+    EXPECT_EQ(count_calls("host_memory_map"), before + 1);
     EXPECT_EQ(transport.read(buffer, host.size()), host);
-    const std::uint64_t unmapped = calls("memory_unmap");
+    const std::uint64_t unmapped = count_calls("memory_unmap");
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
-    EXPECT_EQ(calls("memory_unmap"), unmapped + 1);
+    EXPECT_EQ(count_calls("memory_unmap"), unmapped + 1);
 }
 
 TEST_F(Registration, gaudi_memory_is_found_with_or_without_its_dmabuf) {
@@ -53,7 +53,7 @@ TEST_F(Registration, gaudi_memory_is_found_with_or_without_its_dmabuf) {
         buffer.data() + 100, 1000,
         RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, seen->dmabuf_fd, seen->dmabuf_offset, UCS_MEMORY_TYPE_GAUDI});
     close(seen->dmabuf_fd);
-    EXPECT_EQ(domain.key(plain), domain.key(by_descriptor));
+    EXPECT_EQ(domain.pack_key(plain), domain.pack_key(by_descriptor));
     transport.write(buffer, pattern(1000, 3), 100);
     for (const uct_mem_h memh : {plain, by_descriptor}) {
         EXPECT_EQ(transport.put(buffer.data() + 100, other.address(), 1000, memh), UCS_OK);
@@ -66,9 +66,9 @@ TEST_F(Registration, foreign_memory_registers_but_is_not_copied) {
     Domain domain;
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
-    auto *foreign = reinterpret_cast<unsigned char *>(0x7f12'0000'0000); // nothing is there: whoever touches it crashes
+    auto *foreign = reinterpret_cast<unsigned char *>(0x7f12'0000'0000); // not mapped: an access would crash
     const int file = memfd_create("no dma-buf", MFD_CLOEXEC);
-    const int dmabuf = domain.query(buffer.data(), 1, 16)->dmabuf_fd; // a dma-buf, but not of that address
+    const int dmabuf = domain.query(buffer.data(), 1, 16)->dmabuf_fd; // of another address
     for (const auto &params : {RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_CUDA},
                                RegisterParams{9, UCT_MD_MEM_ACCESS_ALL, -1, 0, UCS_MEMORY_TYPE_GAUDI},
                                RegisterParams{15, UCT_MD_MEM_ACCESS_ALL, file, 0, UCS_MEMORY_TYPE_CUDA},
@@ -79,7 +79,7 @@ TEST_F(Registration, foreign_memory_registers_but_is_not_copied) {
             EXPECT_EQ(transport.put(foreign, buffer.address(), length, memh), UCS_ERR_UNSUPPORTED);
             EXPECT_EQ(transport.get(foreign, buffer.address(), length, memh), UCS_ERR_UNSUPPORTED);
         }
-        EXPECT_EQ(domain.key(memh).size(), 24u);
+        EXPECT_EQ(domain.pack_key(memh).size(), 24u);
         EXPECT_EQ(domain.dereg(memh), UCS_OK);
     }
     close(dmabuf);
@@ -92,8 +92,8 @@ TEST_F(Registration, invalid_deregistration_is_refused) {
     Bytes host(4096);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
     EXPECT_EQ(domain.dereg(nullptr), UCS_ERR_INVALID_PARAM);
-    EXPECT_EQ(domain.dereg(memh, 1), UCS_ERR_UNSUPPORTED) << "it cannot be invalidated";
-    EXPECT_EQ(domain.dereg(memh, 8), UCS_ERR_INVALID_PARAM) << "nobody knows that flag";
+    EXPECT_EQ(domain.dereg(memh, 1), UCS_ERR_UNSUPPORTED) << "invalidation";
+    EXPECT_EQ(domain.dereg(memh, 8), UCS_ERR_INVALID_PARAM) << "unknown flag";
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
@@ -109,7 +109,7 @@ TEST_F(Registration, each_query_duplicates_the_descriptor_of_one_export) {
     }, other{};
     ASSERT_EQ(fstat(first->dmabuf_fd, &one), 0);
     ASSERT_EQ(fstat(second->dmabuf_fd, &other), 0);
-    EXPECT_EQ(one.st_ino, other.st_ino) << "one export behind them";
+    EXPECT_EQ(one.st_ino, other.st_ino) << "both are of one export";
     close(first->dmabuf_fd);
     close(second->dmabuf_fd);
 }
@@ -126,12 +126,12 @@ TEST_F(Registration, hundred_thousand_cycles_leak_no_descriptor) {
         ASSERT_EQ(domain.dereg(memh), UCS_OK);
     };
     cycle();
-    const std::size_t before = open_descriptors();
-    const std::uint64_t exports = counted("exports");
+    const std::size_t before = count_open_descriptors();
+    const std::uint64_t exports = read_counter("exports");
     for (int i = 0; i < 100'000; ++i)
         cycle();
-    EXPECT_EQ(open_descriptors(), before);
-    EXPECT_EQ(counted("exports"), exports);
+    EXPECT_EQ(count_open_descriptors(), before);
+    EXPECT_EQ(read_counter("exports"), exports);
 }
 
 } // namespace

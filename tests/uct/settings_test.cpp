@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values that users set and that cannot be meant: UCX refuses them by name, and a machine whose cards are all hidden says
-// which variable hid them.
+// Settings that are out of range are refused by name, and where a variable hides all cards, the log names that variable.
 #include "uct_side.h"
 
 #include <stdlib.h>
@@ -107,16 +106,16 @@ TEST_F(Setting, size_from_zero_up_is_accepted) {
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
-/// The domain is there all the same: peers may have cards.
+/// The domain is offered all the same: peers may have cards.
 TEST_F(Setting, variable_that_hides_all_cards_is_named) {
     setenv("HABANA_VISIBLE_MODULES", "99", 1);
-    const std::string sentence = "there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1, 2, ";
+    const std::string message = "there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1, 2, ";
     const Domain domain;
-    EXPECT_THAT(m_printed.text(), AllOf(HasSubstr(" DIAG "), HasSubstr(sentence)));
+    EXPECT_THAT(m_printed.text(), AllOf(HasSubstr(" DIAG "), HasSubstr(message)));
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
     uct_allocated_memory_t memory{};
     EXPECT_NE(Buffer::allocate(domain, kMiB, {}, memory), UCS_OK);
-    EXPECT_THAT(m_printed.complaints(), AllOf(Contains(HasSubstr(sentence)), Each(HasSubstr(" ERROR "))));
+    EXPECT_THAT(m_printed.complaints(), AllOf(Contains(HasSubstr(message)), Each(HasSubstr(" ERROR "))));
 }
 
 } // namespace

@@ -19,7 +19,7 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
     return bytes;
 }
 
-Settings on_card(unsigned index) {
+Settings settings_for_card(unsigned index) {
     static constexpr std::array<const char *, 8> kIndices = {"0", "1", "2", "3", "4", "5", "6", "7"};
     return {{"DEVICE", kIndices.at(index)}};
 }
@@ -39,7 +39,7 @@ Settings with_prefix(Settings settings) {
 Domain::Domain(const Settings &settings) : uct_open::Domain("gaudi_copy", with_prefix(settings)) {}
 
 std::unique_ptr<Domain> Domain::find(const Settings &settings) {
-    std::unique_ptr<Domain> domain(new Domain(Nothing{}));
+    std::unique_ptr<Domain> domain(new Domain(Unopened{}));
     return domain->open("gaudi_copy", with_prefix(settings)) == UCS_OK ? std::move(domain) : nullptr;
 }
 
@@ -57,7 +57,7 @@ std::optional<MemoryAttributes> Domain::query(const void *address, std::size_t l
     return attributes;
 }
 
-std::vector<unsigned char> Domain::key(uct_mem_h memh) const {
+std::vector<unsigned char> Domain::pack_key(uct_mem_h memh) const {
     std::vector<unsigned char> key(attributes().rkey_packed_size);
     check(uct_md_mkey_pack(md(), memh, key.data()), "uct_md_mkey_pack");
     return key;
@@ -77,7 +77,7 @@ ucs_status_t Domain::dereg(uct_mem_h memh, unsigned flags) const {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-ucs_status_t Buffer::allocate(const Domain &domain, std::size_t size, const Wish &wish,
+ucs_status_t Buffer::allocate(const Domain &domain, std::size_t size, const Placement &placement,
                               uct_allocated_memory_t &memory) {
     const uct_md_h md = domain.md();
     const uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
@@ -85,18 +85,18 @@ ucs_status_t Buffer::allocate(const Domain &domain, std::size_t size, const Wish
     params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_ADDRESS |
                         UCT_MEM_ALLOC_PARAM_FIELD_MEM_TYPE | UCT_MEM_ALLOC_PARAM_FIELD_MDS |
                         UCT_MEM_ALLOC_PARAM_FIELD_NAME | UCT_MEM_ALLOC_PARAM_FIELD_SYS_DEVICE;
-    params.flags = UCT_MD_MEM_ACCESS_ALL | wish.flags;
-    params.address = wish.address;
+    params.flags = UCT_MD_MEM_ACCESS_ALL | placement.flags;
+    params.address = placement.address;
     params.mem_type = UCS_MEMORY_TYPE_GAUDI;
     params.mds.mds = &md;
     params.mds.count = 1;
     params.name = "test";
-    params.sys_device = wish.device;
+    params.sys_device = placement.device;
     return uct_mem_alloc(size, &method, 1, &params, &memory);
 }
 
-Buffer::Buffer(const Domain &domain, std::size_t size, const Wish &wish) {
-    check(allocate(domain, size, wish, m_memory), "uct_mem_alloc");
+Buffer::Buffer(const Domain &domain, std::size_t size, const Placement &placement) {
+    check(allocate(domain, size, placement, m_memory), "uct_mem_alloc");
 }
 
 Buffer::~Buffer() {
@@ -114,20 +114,30 @@ ucs_status_t Transport::finish(ucs_status_t status, uct_completion_t &comp) cons
     return comp.status;
 }
 
-ucs_status_t Transport::put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh) const {
-    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+ucs_status_t Transport::post_put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh,
+                                 uct_completion_t &comp) const {
     const uct_iov_t iov{const_cast<void *>(from), length, memh, 0, 1};
-    return finish(uct_ep_put_zcopy(ep(), &iov, 1, to, 0, &comp), comp);
+    return uct_ep_put_zcopy(ep(), &iov, 1, to, 0, &comp);
+}
+
+ucs_status_t Transport::post_get(void *to, std::uint64_t from, std::size_t length, uct_mem_h memh,
+                                 uct_completion_t &comp) const {
+    const uct_iov_t iov{to, length, memh, 0, 1};
+    return uct_ep_get_zcopy(ep(), &iov, 1, from, 0, &comp);
+}
+
+ucs_status_t Transport::put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh) const {
+    uct_completion_t comp = make_completion();
+    return finish(post_put(from, to, length, memh, comp), comp);
 }
 
 ucs_status_t Transport::get(void *to, std::uint64_t from, std::size_t length, uct_mem_h memh) const {
-    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
-    const uct_iov_t iov{to, length, memh, 0, 1};
-    return finish(uct_ep_get_zcopy(ep(), &iov, 1, from, 0, &comp), comp);
+    uct_completion_t comp = make_completion();
+    return finish(post_get(to, from, length, memh, comp), comp);
 }
 
 ucs_status_t Transport::flush() const {
-    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+    uct_completion_t comp = make_completion();
     return finish(uct_ep_flush(ep(), UCT_FLUSH_FLAG_LOCAL, &comp), comp);
 }
 
@@ -141,26 +151,29 @@ Bytes Transport::read(const Buffer &buffer, std::size_t length, std::size_t offs
     return bytes;
 }
 
-// ---- counts ---------------------------------------------------------------------------------------------------------
+uct_completion_t make_completion(int count) {
+    return {[](uct_completion_t *) {}, count, UCS_OK};
+}
+
+// ---- counters -------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// For each card.
-nlohmann::json report() { return nlohmann::json::parse(output_of(SOFTGAUDI_STAT " --json")).at("cards"); }
+nlohmann::json read_card_reports() { return nlohmann::json::parse(output_of(SOFTGAUDI_STAT " --json")).at("cards"); }
 
 } // namespace
 
-std::uint64_t counted(const char *what) {
+std::uint64_t read_counter(const char *name) {
     std::uint64_t sum = 0;
-    const nlohmann::json cards = report();
+    const nlohmann::json cards = read_card_reports();
     for (const auto &card : cards)
-        sum += card.at(what).get<std::uint64_t>();
+        sum += card.at(name).get<std::uint64_t>();
     return sum;
 }
 
-std::uint64_t calls(const char *function) {
+std::uint64_t count_calls(const char *function) {
     std::uint64_t sum = 0;
-    const nlohmann::json cards = report();
+    const nlohmann::json cards = read_card_reports();
     for (const auto &card : cards)
         sum += card.at("calls").value(function, std::uint64_t{0});
     return sum;

@@ -29,45 +29,45 @@ using uct_open::check;
 using uct_open::Failure;
 Bytes pattern(std::size_t size, std::uint64_t seed);
 
-/// Values for UCX_GAUDI_COPY_* by name.
+/// Values of UCX_GAUDI_COPY_* by name, without the prefix.
 using Settings = uct_open::Settings;
-/// For a domain that allocates on this card.
-Settings on_card(unsigned index);
+/// Settings of a domain that allocates on this card.
+Settings settings_for_card(unsigned index);
 
 class Domain : public uct_open::Domain {
 public:
-    /// Nothing when UCX does not offer it.
+    /// Null when UCX does not offer the domain.
     static std::unique_ptr<Domain> find(const Settings &settings = {});
-    /// The same, and it is there.
+    /// Throws when UCX does not offer the domain.
     explicit Domain(const Settings &settings = {});
 
     uct_md_attr_t attributes() const;
-    /// Of memory at `address`; `mask` as in uct_v2.h.
+    /// Attributes of memory at `address`; `mask` as in uct_v2.h.
     std::optional<MemoryAttributes> query(const void *address, std::size_t length = 1, std::uint64_t mask = 0x4f) const;
-    std::vector<unsigned char> key(uct_mem_h memh) const;
+    std::vector<unsigned char> pack_key(uct_mem_h memh) const;
     uct_mem_h reg(void *address, std::size_t length, std::optional<RegisterParams> params = {}) const;
     ucs_status_t dereg(uct_mem_h memh, unsigned flags = 0) const;
 
 private:
-    struct Nothing {
-        explicit Nothing() = default;
+    struct Unopened {
+        explicit Unopened() = default;
     };
-    explicit Domain(Nothing) {}
+    explicit Domain(Unopened) {}
 };
 
-/// Gaudi memory.
+/// Gaudi memory that the domain allocated.
 class Buffer {
 public:
-    struct Wish {
+    struct Placement {
         unsigned flags = 0;
         void *address = nullptr;
         ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
     };
-    static ucs_status_t allocate(const Domain &domain, std::size_t size, const Wish &wish,
+    static ucs_status_t allocate(const Domain &domain, std::size_t size, const Placement &placement,
                                  uct_allocated_memory_t &memory);
 
-    Buffer(const Domain &domain, std::size_t size) : Buffer(domain, size, Wish{}) {}
-    Buffer(const Domain &domain, std::size_t size, const Wish &wish);
+    Buffer(const Domain &domain, std::size_t size) : Buffer(domain, size, Placement{}) {}
+    Buffer(const Domain &domain, std::size_t size, const Placement &placement);
     Buffer(Buffer &&other) noexcept : m_memory(std::exchange(other.m_memory, {})) {}
     Buffer &operator=(Buffer &&) = delete;
     ~Buffer();
@@ -89,7 +89,12 @@ public:
     uct_ep_h ep() const { return m_ep.get(); }
     unsigned progress() const { return uct_worker_progress(worker()); }
 
-    /// One copy, run to its end.
+    /// Posts a copy that decrements `comp` when it is complete.
+    ucs_status_t post_put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh,
+                          uct_completion_t &comp) const;
+    ucs_status_t post_get(void *to, std::uint64_t from, std::size_t length, uct_mem_h memh,
+                          uct_completion_t &comp) const;
+    /// Posts a copy and waits until it is complete.
     ucs_status_t put(const void *from, std::uint64_t to, std::size_t length, uct_mem_h memh = nullptr) const;
     ucs_status_t get(void *to, std::uint64_t from, std::size_t length, uct_mem_h memh = nullptr) const;
     ucs_status_t flush() const;
@@ -103,9 +108,12 @@ private:
     uct_open::Endpoint m_ep = endpoint_to_itself();
 };
 
-/// What softgaudi has counted, over all cards.
-std::uint64_t counted(const char *what);
-/// Of calls of one function.
-std::uint64_t calls(const char *function);
+/// A completion without a callback.
+uct_completion_t make_completion(int count = 1);
+
+/// A counter of softgaudi, summed over all cards.
+std::uint64_t read_counter(const char *name);
+/// Calls of one libhl-thunk function, summed over all cards.
+std::uint64_t count_calls(const char *function);
 
 } // namespace uct_side

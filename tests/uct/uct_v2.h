@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of libuct that has no header in the wheels, declared a second time: here the program's side of it.
+// The caller's side of the libuct functions that have no header in the wheels.
 #pragma once
 
 #include <uct/api/uct.h>
