@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the hooks make of a program's memory: it sees what the library does, and we know of each mapping while there is one.
-#include "book.h"
+// The hooks and a program's memory: calls return what the library returns, and each mapping is known until its unmap.
+#include "bookkeeping_fixture.h"
 
 #include "gaudi/mover.h"
 
@@ -23,7 +23,7 @@ TEST_F(HookedMapping, known_with_address_and_size_until_unmap) {
     ASSERT_GE(fd, 0);
     const std::uint64_t handle = m_book.alloc(fd, 5 * kMiB, 0, false, false);
     ASSERT_NE(handle, 0u);
-    EXPECT_TRUE(m_listener.ranges().empty()) << "it has no address yet";
+    EXPECT_TRUE(m_listener.ranges().empty()) << "the allocation has no address yet";
     const std::uint64_t address = m_book.map(fd, handle, 0);
     ASSERT_NE(address, 0u);
     ASSERT_EQ(m_listener.ranges().size(), 1u);
@@ -61,7 +61,7 @@ TEST_F(HookedCall, makes_no_additional_driver_call) {
         EXPECT_EQ(m_book.unmap(fd, m_book.map(fd, handle, 0)), 0);
         EXPECT_EQ(m_book.free(fd, handle), 0);
     };
-    use(); // the first one finds out whether the card exports
+    use(); // the first mapping probes whether the card exports
     const Counters before(card());
     for (int time = 0; time < 100; ++time)
         use();
@@ -85,7 +85,7 @@ TEST_F(HookedCall, failure_returns_result_and_errno_of_the_library) {
               Other::call().open(HLTHUNK_DEVICE_DONT_CARE, "nonsense"));
     errno = 77;
     EXPECT_EQ(m_book.unmap(fd, m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0)), 0);
-    EXPECT_EQ(errno, 77) << "success does not touch it";
+    EXPECT_EQ(errno, 77) << "success does not change errno";
 }
 
 class RefusedUnmap : public BookkeepingTest {
@@ -97,7 +97,7 @@ protected:
 };
 
 TEST_F(RefusedUnmap, keeps_the_mapping_known) {
-    RealCalls calls = real();
+    RealCalls calls = real_calls();
     calls.memory_unmap = refuse;
     Bookkeeping book(cards(), calls);
     const int fd = open();
@@ -105,13 +105,13 @@ TEST_F(RefusedUnmap, keeps_the_mapping_known) {
     EXPECT_EQ(book.unmap(fd, address), -EIO);
     ASSERT_EQ(m_listener.ranges().size(), 1u);
     EXPECT_EQ(m_listener.ranges()[0].base, address);
-    EXPECT_EQ(m_listener.unmapped_count(), 1u) << "everybody let go of it, to be on the safe side";
+    EXPECT_EQ(m_listener.unmapped_count(), 1u) << "listeners are notified before the library is called";
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
 TEST_F(RefusedUnmap, unseen_allocation_is_retried_each_time) {
     static unsigned refusals;
-    RealCalls calls = real();
+    RealCalls calls = real_calls();
     calls.memory_unmap = [](int fd, std::uint64_t address) {
         return refusals-- > 0 ? refuse(fd, address) : Other::call().memory_unmap(fd, address);
     };
@@ -122,7 +122,7 @@ TEST_F(RefusedUnmap, unseen_allocation_is_retried_each_time) {
     refusals = 100'000;
     EXPECT_EQ(book.unmap(other.fd(), address), -EIO);
     refusals = 2;
-    EXPECT_EQ(book.unmap(other.fd(), address), 0) << "a search of ours may have it exported for the moment";
+    EXPECT_EQ(book.unmap(other.fd(), address), 0) << "a probe may have it exported for a moment";
 }
 
 class CloseDuringUnmap : public BookkeepingTest {
@@ -131,7 +131,7 @@ protected:
 
     static int close_and_refuse(int fd, std::uint64_t address) {
         if (Bookkeeping *book = std::exchange(s_book, nullptr)) {
-            EXPECT_EQ(book->close(fd), 0); // another thread's
+            EXPECT_EQ(book->close(fd), 0); // as another thread may
             errno = EBADF;
             return -1;
         }
@@ -140,7 +140,7 @@ protected:
 };
 
 TEST_F(CloseDuringUnmap, defers_nothing_into_the_next_session) {
-    RealCalls calls = real();
+    RealCalls calls = real_calls();
     calls.memory_unmap = close_and_refuse;
     Bookkeeping book(cards(), calls);
     const int fd = open();
@@ -148,14 +148,14 @@ TEST_F(CloseDuringUnmap, defers_nothing_into_the_next_session) {
     {
         const thunk::Fd registered = value(cards().find(address)->dmabuf());
         s_book = &book;
-        EXPECT_EQ(book.unmap(fd, address), -1) << "as the library says";
+        EXPECT_EQ(book.unmap(fd, address), -1) << "the result of the library";
     }
     EXPECT_EQ(book.lingering(), 0u);
     const int again = open();
     ASSERT_EQ(book.map(again, book.alloc(again, kMiB, 0, false, false), 0), address);
-    EXPECT_NE(book.alloc(again, kMiB, 0, false, false), 0u); // when what lingers is tried again
+    EXPECT_NE(book.alloc(again, kMiB, 0, false, false), 0u); // retries deferred unmaps
     const HostMemory host(kMiB);
-    EXPECT_EQ(Mover(cards()).copy_now(address, host.address(), kMiB), 0) << "it is mapped";
+    EXPECT_EQ(Mover(cards()).copy_now(address, host.address(), kMiB), 0) << "the mapping was removed";
     EXPECT_EQ(book.close(again), 0);
 }
 
@@ -173,15 +173,15 @@ TEST_F(DeferredUnmap, free_of_handle_0_frees_nothing) {
 
 class DescriptorShortage : public BookkeepingTest {
 protected:
-    // The library opens a file to answer. The first time it is asked is when cards are looked for.
-    DescriptorShortage() : BookkeepingTest("get_pci_bus_id_from_fd@3#2=EMFILE") {} // the server's card 3 is our first
+    // The first call is that of discovery; card 3 of the server is the first card here.
+    DescriptorShortage() : BookkeepingTest("get_pci_bus_id_from_fd@3#2=EMFILE") {}
 };
 
 TEST_F(DescriptorShortage, card_is_known_when_it_has_passed) {
     const int fd = open();
     const std::uint64_t missed = m_book.alloc(fd, kMiB, 0, false, false);
     ASSERT_NE(missed, 0u);
-    ASSERT_EQ(Counters(card()).calls("get_pci_bus_id_from_fd"), 2u) << "the test was about something else";
+    ASSERT_EQ(Counters(card()).calls("get_pci_bus_id_from_fd"), 2u) << "the fault was not hit";
     EXPECT_NE(m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0), 0u);
     EXPECT_EQ(m_listener.ranges().size(), 1u);
     EXPECT_EQ(m_book.close(fd), 0);
@@ -196,14 +196,14 @@ TEST_F(EarlyMapping, found_by_probing) {
     ASSERT_NE(region, nullptr);
     EXPECT_EQ(region->origin(), Region::Origin::asked);
     const std::uint64_t generation = region->generation();
-    EXPECT_EQ(m_book.unmap(other.fd(), memory.address), 0) << "and unmapped with our knowledge";
+    EXPECT_EQ(m_book.unmap(other.fd(), memory.address), 0) << "through the hook";
     EXPECT_NE(region->generation(), generation);
     EXPECT_EQ(m_book.free(other.fd(), memory.handle), 0);
 
-    // The allocation was not seen, the mapping is.
+    // The hooks see the mapping of an allocation that they did not see.
     const std::uint64_t handle = Other::call().device_memory_alloc(other.fd(), kMiB, 0, false, false);
     const std::uint64_t address = m_book.map(other.fd(), handle, 0);
-    EXPECT_TRUE(m_listener.ranges().empty()) << "its size is not known";
+    EXPECT_TRUE(m_listener.ranges().empty()) << "the size is not known";
     EXPECT_NE(cards().look_up(address), nullptr);
     EXPECT_EQ(m_book.unmap(other.fd(), address), 0);
 }
@@ -212,20 +212,20 @@ TEST_F(DeferredUnmap, hooked_mapping_is_unmapped_after_deregistration) {
     const int fd = open();
     const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
     const std::uint64_t address = m_book.map(fd, handle, 0);
-    thunk::Fd registered = value(cards().find(address)->dmabuf()); // as a NIC holds it
+    thunk::Fd registered = value(cards().find(address)->dmabuf()); // as an HCA holds it
     EXPECT_EQ(m_book.unmap(fd, address), 0);
     EXPECT_EQ(m_book.free(fd, handle), 0);
     EXPECT_EQ(m_book.lingering(), 1u);
     EXPECT_EQ(cards().look_up(address), nullptr);
     const std::uint64_t other = m_book.alloc(fd, kMiB, 0, false, false);
     EXPECT_EQ(m_book.lingering(), 1u) << "still registered";
-    const std::uint64_t apart = m_book.map(fd, other, 0);
-    EXPECT_NE(apart, address) << "and its address not given away";
+    const std::uint64_t second = m_book.map(fd, other, 0);
+    EXPECT_NE(second, address) << "the address is in use until then";
     value(registered.close());
-    EXPECT_EQ(m_book.unmap(fd, apart), 0);
+    EXPECT_EQ(m_book.unmap(fd, second), 0);
     EXPECT_EQ(m_book.lingering(), 0u);
     EXPECT_EQ(m_book.free(fd, other), 0);
-    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u) << "its memory went with it";
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u) << "the memory was freed too";
     const std::uint64_t again = m_book.alloc(fd, kMiB, 0, false, false);
     EXPECT_EQ(m_book.map(fd, again, 0), address);
     EXPECT_NE(cards().find(address), nullptr);
@@ -244,15 +244,15 @@ TEST_F(DeferredUnmap, early_mapping_is_unmapped_after_deregistration) {
     EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
 }
 
-/// Asks for other memory while it is told.
-struct Asking : MappingListener {
-    Asking(Cards &all, std::uint64_t gone_address, std::uint64_t new_address)
+/// Looks up other memory during a notification.
+struct ProbingListener : MappingListener {
+    ProbingListener(Cards &all, std::uint64_t gone_address, std::uint64_t new_address)
         : cards(all), gone(gone_address), unknown(new_address) {}
-    void mapped(const Region &region) override { ask(region); }
-    void unmapping(const Region &region) override { ask(region); }
-    void ask(const Region &told_of) {
-        ++told;
-        EXPECT_EQ(cards.look_up(told_of.base()), &told_of);
+    void mapped(const Region &region) override { probe(region); }
+    void unmapping(const Region &region) override { probe(region); }
+    void probe(const Region &notified) {
+        ++notifications;
+        EXPECT_EQ(cards.look_up(notified.base()), &notified);
         if (Region *known = cards.look_up(gone))
             cards.foreign().still_there(*known);
         cards.look_up(unknown);
@@ -260,7 +260,7 @@ struct Asking : MappingListener {
 
     Cards &cards;
     const std::uint64_t gone, unknown;
-    unsigned told = 0;
+    unsigned notifications = 0;
 };
 
 TEST_F(Notification, listener_may_probe_without_deadlock) {
@@ -269,13 +269,13 @@ TEST_F(Notification, listener_may_probe_without_deadlock) {
     const Other::Memory gone = other.allocate(kMiB), unknown = other.allocate(kMiB);
     ASSERT_NE(cards().look_up(gone.address), nullptr);
     ASSERT_TRUE(other.unmap(gone));
-    Asking asking(cards(), gone.address, unknown.address);
-    cards().add_listener(asking);
+    ProbingListener listener(cards(), gone.address, unknown.address);
+    cards().add_listener(listener);
     EXPECT_EQ(m_book.unmap(other.fd(), seen), 0);
     EXPECT_NE(m_book.map(other.fd(), m_book.alloc(other.fd(), kMiB, 0, false, false), 0), 0u);
-    cards().remove_listener(asking);
-    EXPECT_GE(asking.told, 3u);
-    EXPECT_NE(cards().look_up(unknown.address), nullptr) << "later it is found";
+    cards().remove_listener(listener);
+    EXPECT_GE(listener.notifications, 3u);
+    EXPECT_NE(cards().look_up(unknown.address), nullptr) << "found outside of a notification";
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that is linked to libhl-thunk makes so many calls that the hooks see, allocate, map, unmap, free and again, with
-// UCX in the process: for a tool that counts instructions.
+// A program that is linked to libhl-thunk and allocates, maps, unmaps and frees through the hooks of UCX in its process, for
+// tests/instructions.py to count instructions.
 //
 //     hooked_calls CALLS
 #include "thunk/abi.h"
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
             const std::uint64_t handle = hlthunk_device_memory_alloc(fd, 1 << 20, 0, false, false);
             const std::uint64_t address = hlthunk_device_memory_map(fd, handle, 0);
             if (address == 0 || hlthunk_memory_unmap(fd, address) != 0 || hlthunk_device_memory_free(fd, handle) != 0)
-                throw std::runtime_error("the card gives no memory");
+                throw std::runtime_error("a call of libhl-thunk failed");
         }
         hlthunk_close(fd);
     } catch (const std::exception &error) {

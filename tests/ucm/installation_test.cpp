@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hooks are put in one by one, by a UCX that may be unable to: all of them or none.
-#include "book.h"
+// UCX installs the hooks one by one and may fail in between: either all of them work or none.
+#include "bookkeeping_fixture.h"
 
 #include "ucm/hooks.h"
 
@@ -20,34 +20,34 @@ protected:
     Installation() { cards().add_listener(m_listener); }
     ~Installation() override { cards().remove_listener(m_listener); }
 
-    /// UCX's part: it puts in so many and then fails.
-    static ucx::ucs_status_t modify(ucx::ucm_reloc_patch *patch) {
-        if (s_patches.size() == s_able)
+    /// Stands for ucm_reloc_modify of a UCX that fails after s_limit patches.
+    static ucx::ucs_status_t patch_symbol(ucx::ucm_reloc_patch *patch) {
+        if (s_patches.size() == s_limit)
             return ucx::UCS_ERR_IO_ERROR;
         s_patches[patch->symbol] = patch->value;
         return ucx::UCS_OK;
     }
-    /// Whether a mapping made through the hooks that are in is told of.
-    bool told(int fd) {
+    /// Whether a mapping made by the installed hooks notifies listeners.
+    bool map_notifies(int fd) {
         const unsigned before = m_listener.mapped_count();
         const std::uint64_t handle =
             call(Other::call().device_memory_alloc, "hlthunk_device_memory_alloc")(fd, kMiB, 0, false, false);
         const std::uint64_t address = call(Other::call().device_memory_map, "hlthunk_device_memory_map")(fd, handle, 0);
         EXPECT_NE(address, 0u);
-        const bool heard = m_listener.mapped_count() != before;
+        const bool notified = m_listener.mapped_count() != before;
         EXPECT_EQ(call(Other::call().memory_unmap, "hlthunk_memory_unmap")(fd, address), 0);
         EXPECT_EQ(call(Other::call().device_memory_free, "hlthunk_device_memory_free")(fd, handle), 0);
-        return heard;
+        return notified;
     }
     int open() { return call(Other::call().open, "hlthunk_open")(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str()); }
     int close(int fd) { return call(Other::call().close, "hlthunk_close")(fd); }
 
-    static inline std::size_t s_able = 100;
+    static inline std::size_t s_limit = 100;
     static inline std::map<std::string, void *> s_patches;
     Listener m_listener;
 
 private:
-    /// What a program calls by that name now.
+    /// The function that a program calls by that symbol now.
     template <class Function>
     static Function *call(Function *real, const char *symbol) {
         const auto patched = s_patches.find(symbol);
@@ -56,12 +56,12 @@ private:
 };
 
 TEST_F(Installation, patches_all_symbols_once) {
-    value(ucm::install_hooks(modify));
+    value(ucm::install_hooks(patch_symbol));
     EXPECT_EQ(s_patches.size(), 7u);
-    s_able = 0;
-    value(ucm::install_hooks(modify)); // for another UCX, which need not be able to
+    s_limit = 0;
+    value(ucm::install_hooks(patch_symbol)); // a second UCX in the process patches nothing
     const int fd = open();
-    EXPECT_TRUE(told(fd));
+    EXPECT_TRUE(map_notifies(fd));
     EXPECT_EQ(close(fd), 0);
 }
 
@@ -74,13 +74,13 @@ TEST_F(Installation, without_ucm_reloc_modify_is_refused) {
 class InterruptedInstallation : public Installation, public ::testing::WithParamInterface<std::size_t> {};
 
 TEST_P(InterruptedInstallation, leaves_hooks_that_only_forward) {
-    s_able = GetParam();
-    const auto refused = ucm::install_hooks(modify);
+    s_limit = GetParam();
+    const auto refused = ucm::install_hooks(patch_symbol);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().text, HasSubstr("ucm_reloc_modify"));
     const int fd = open();
     ASSERT_GE(fd, 0);
-    EXPECT_FALSE(told(fd)) << "who heard it come would not hear it go";
+    EXPECT_FALSE(map_notifies(fd)) << "without all hooks the unmap might be missed";
     EXPECT_EQ(close(fd), 0);
     EXPECT_FALSE(Counters(card()).in_use());
 }

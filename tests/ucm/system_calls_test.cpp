@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hooks in a process that the kernel ends at its next system call.
+// Hooked calls in a process that the kernel ends at its next system call.
 #include "framework_program.h"
 
 #include "ucm/bookkeeping.h"
@@ -18,8 +18,8 @@ using namespace gaudi::test;
 
 namespace {
 
-/// Memory that is there without a driver.
-struct Imagined {
+/// Device memory without a driver.
+struct DriverlessMemory {
     static inline std::uint64_t handles = 0, lowest = 0;
 
     static std::uint64_t alloc(int, std::uint64_t, std::uint64_t, bool, bool) { return ++handles; }
@@ -28,7 +28,7 @@ struct Imagined {
     static int unmap(int, std::uint64_t) { return 0; }
 };
 
-/// From here on the kernel ends the process at any system call but its own exit. False where it does not take such rules.
+/// Makes the kernel end the process at any system call but exit_group. False where the kernel does not allow that.
 bool forbid_system_calls() {
     std::array<sock_filter, 4> rules = {{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -42,7 +42,7 @@ bool forbid_system_calls() {
 
 class HookedCall : public GaudiTest {
 protected:
-    HookedCall() { Imagined::lowest = card().window().base; }
+    HookedCall() { DriverlessMemory::lowest = card().window().base; }
 
     void use(int fd) {
         const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
@@ -53,16 +53,17 @@ protected:
     }
 
     ucm::Bookkeeping m_book{cards(),
-                            {Other::call().open, Other::call().open_by_module_id, Other::call().close, Imagined::alloc,
-                             Imagined::free, Imagined::map, Imagined::unmap}};
+                            {Other::call().open, Other::call().open_by_module_id, Other::call().close,
+                             DriverlessMemory::alloc, DriverlessMemory::free, DriverlessMemory::map,
+                             DriverlessMemory::unmap}};
 };
 
 TEST_F(HookedCall, makes_no_system_call) {
-    const Other program(card().bus_id()); // they have not seen that
+    const Other program(card().bus_id()); // opened without the hooks
     const int fd = program.fd();
     EXPECT_EXIT(
         {
-            use(fd); // takes what memory it needs, and finds out which card it is and whether it exports
+            use(fd); // allocates tables, identifies the card and probes whether it exports
             if (!forbid_system_calls())
                 _exit(2);
             for (int time = 0; time < 1000; ++time)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hooks while many threads use cards at full speed.
-#include "book.h"
+// The hooks while many threads allocate, copy and register at full speed.
+#include "bookkeeping_fixture.h"
 
 #include "gaudi/mover.h"
 
@@ -20,8 +20,8 @@ TEST_F(HookedThreads, map_and_unmap_are_tracked_exactly) {
     const int fd = open();
     std::atomic<unsigned> wrong{0};
     std::atomic<bool> over{false};
-    // And one that asks for addresses all the time, as UCX does.
-    std::thread asking([&] {
+    // UCX looks addresses up all the time.
+    std::thread detection([&] {
         const std::uint64_t base = card().info().dram_base_address;
         for (unsigned i = 0; !over; ++i)
             if (Region *region = cards().look_up(base + i % 16 * kPage))
@@ -43,22 +43,22 @@ TEST_F(HookedThreads, map_and_unmap_are_tracked_exactly) {
     for (std::thread &thread : threads)
         thread.join();
     over = true;
-    asking.join();
+    detection.join();
     EXPECT_EQ(wrong, 0u);
     EXPECT_EQ(m_listener.mapped_count(), kThreads * kTimes);
-    EXPECT_GE(m_listener.unmapped_count(), kThreads * kTimes) << "what was found by asking may be told of twice";
+    EXPECT_GE(m_listener.unmapped_count(), kThreads * kTimes) << "a probed mapping may be notified of twice";
     EXPECT_TRUE(m_listener.ranges().empty());
     EXPECT_EQ(m_book.close(fd), 0);
 }
 
 TEST_F(HookedThreads, copies_and_exports_survive_close_and_reopen) {
-    constexpr unsigned kLives = 5;
+    constexpr unsigned kSessions = 5;
     std::atomic<std::uint64_t> memory{0};
     std::atomic<unsigned> copies{0};
     std::atomic<bool> over{false};
     const HostMemory host(4 * kMiB);
     std::vector<std::thread> threads;
-    threads.emplace_back([&] { // copies to what there is, or was a moment ago
+    threads.emplace_back([&] { // copies to memory that may have been closed a moment ago
         Mover mover(cards());
         while (!over)
             if (const std::uint64_t at = memory; at != 0 && mover.copy_now(at, host.address(), 100'000) == 0)
@@ -66,7 +66,7 @@ TEST_F(HookedThreads, copies_and_exports_survive_close_and_reopen) {
             else
                 std::this_thread::yield();
     });
-    threads.emplace_back([&] { // registers, copies once, and gives the registration back
+    threads.emplace_back([&] { // registers, copies once, deregisters
         Mover mover(cards());
         while (!over)
             if (const std::uint64_t at = memory) {
@@ -80,26 +80,26 @@ TEST_F(HookedThreads, copies_and_exports_survive_close_and_reopen) {
                     });
             }
     });
-    threads.emplace_back([&] { // exports, as a NIC's domain does
+    threads.emplace_back([&] { // exports, as a registration with an HCA does
         while (!over)
             if (Region *region = cards().look_up(memory))
                 (void)region->dmabuf();
     });
-    for (unsigned life = 0; life < kLives; ++life) {
+    for (unsigned session = 0; session < kSessions; ++session) {
         int fd = -1;
-        // An export that is being made keeps the card for the moment.
-        EXPECT_TRUE(until([&] { return (fd = open()) >= 0; })) << life;
+        // An export under way keeps the card busy for a moment.
+        EXPECT_TRUE(until([&] { return (fd = open()) >= 0; })) << session;
         memory = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);
         EXPECT_NE(memory, 0u);
         const unsigned before = copies;
-        EXPECT_TRUE(until([&] { return copies != before; })) << "no copy in life " << life;
+        EXPECT_TRUE(until([&] { return copies != before; })) << "no copy in session " << session;
         EXPECT_EQ(m_book.close(fd), 0);
     }
     over = true;
     for (std::thread &thread : threads)
         thread.join();
     EXPECT_EQ(Counters(card())["hard_resets"], 0u);
-    // Whoever has it now, it works.
+    // The card still opens and copies.
     int fd = -1;
     ASSERT_TRUE(until([&] { return (fd = open()) >= 0; }));
     const std::uint64_t last = m_book.map(fd, m_book.alloc(fd, kMiB, 0, false, false), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bookkeeping of the hooks on the software server, and who is told what it finds.
+// A fixture with the bookkeeping of the hooks on the software server and a listener to its notifications.
 #pragma once
 
 #include "framework_program.h"
@@ -16,7 +16,7 @@ namespace gaudi::test {
 using ucm::Bookkeeping;
 using ucm::RealCalls;
 
-inline RealCalls real() {
+inline RealCalls real_calls() {
     const thunk::Functions &call = Other::call();
     return {call.open,
             call.open_by_module_id,
@@ -27,7 +27,7 @@ inline RealCalls real() {
             call.memory_unmap};
 }
 
-/// Hears what UCX would.
+/// Records the notifications that UCX would get.
 class Listener : public MappingListener {
 public:
     void mapped(const Region &region) override {
@@ -40,7 +40,7 @@ public:
         std::erase_if(m_ranges, [&](const Range &range) { return range.base == region.base(); });
         ++m_unmapped;
     }
-    void left(const Card &) override { ++m_left; }
+    void left(const Card &) override { ++m_closed; }
 
     std::vector<Range> ranges() {
         const std::lock_guard guard(m_mutex);
@@ -48,15 +48,15 @@ public:
     }
     unsigned mapped_count() const { return m_mapped; }
     unsigned unmapped_count() const { return m_unmapped; }
-    unsigned left_count() const { return m_left; }
+    unsigned closed_count() const { return m_closed; }
 
 private:
     std::mutex m_mutex;
     std::vector<Range> m_ranges;
-    std::atomic<unsigned> m_mapped{0}, m_unmapped{0}, m_left{0};
+    std::atomic<unsigned> m_mapped{0}, m_unmapped{0}, m_closed{0};
 };
 
-/// The software server reads these when it is first used.
+/// Sets variables that the software server reads at its first call.
 struct ServerSettings {
     ServerSettings(const std::string &faults, const std::string &pace) {
         if (!faults.empty())
@@ -74,11 +74,11 @@ protected:
     }
     ~BookkeepingTest() override { cards().remove_listener(m_listener); }
 
-    /// As the program's calls, through the hooks.
+    /// Opens a card through the hook, as a program does.
     int open(std::size_t index = 0) { return m_book.open(HLTHUNK_DEVICE_DONT_CARE, card(index).bus_id().c_str()); }
 
     Listener m_listener;
-    Bookkeeping m_book{cards(), real()};
+    Bookkeeping m_book{cards(), real_calls()};
 };
 
 } // namespace gaudi::test
