@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A card that SynapseAI has: its memory is found through it, and where it left us none to try our own copies with, it
-// copies.
-#include "synapse_program.h"
+// A card that SynapseAI holds: its memory is found in SynapseAI's pools, and where the self-test of the own engine has no
+// memory or fails, SynapseAI's calls copy.
+#include "synapse_fixture.h"
 
 #include "gaudi/engine.h"
 #include "gaudi/mover.h"
@@ -37,7 +37,7 @@ TEST_F(AdoptedCard, pool_memory_is_found_with_one_probe) {
     EXPECT_EQ(region->base(), pools[0].mapping);
     EXPECT_EQ(region->size(), pools[0].reach());
     EXPECT_EQ(&region->card(), &card(2));
-    EXPECT_LE(Counters(card(2))["exports"] - exports, 2u) << "whether it can be exported at all, and this one";
+    EXPECT_LE(Counters(card(2))["exports"] - exports, 2u) << "one probe of the card, one of the pool";
     EXPECT_TRUE(cards().foreign().still_there(*region));
 }
 
@@ -49,7 +49,7 @@ TEST_F(AdoptedCard, framework_copies_where_the_self_test_has_no_memory) {
     Mover mover(cards());
     Tally tally;
     HostRange range(m_host.address(), m_host.size(), cards().all().size());
-    // Small and large, registered and not, down, within the card, and up.
+    // Copies are small and large, registered and not, down, within the card and up.
     ASSERT_EQ(mover.post({address, m_host.address(), sent.size(), &range, Tally::count, &tally}),
               Mover::Posted::started);
     ASSERT_TRUE(finish(mover));
@@ -68,8 +68,9 @@ TEST_F(AdoptedCard, framework_copies_where_the_self_test_has_no_memory) {
 }
 
 TEST_F(AdoptedCard, framework_copies_where_the_self_test_fails) {
-    set("STANDIN_LEAVES_A_PAGE", "1");
-    set("SOFTGAUDI_FAULTS", "command_submission#1=skip;command_submission#3=skip"); // by the word, and by the driver's
+    set("STANDIN_SPARES_A_PAGE", "1");
+    set("SOFTGAUDI_FAULTS",
+        "command_submission#1=skip;command_submission#3=skip"); // with the completion flag, then by the driver
     acquire();
     const std::uint64_t address = allocate(kMiB);
     const Bytes sent = pattern(kMiB, 3);
@@ -82,7 +83,7 @@ TEST_F(AdoptedCard, framework_copies_where_the_self_test_fails) {
 }
 
 TEST_F(AdoptedCard, own_engine_copies_where_the_self_test_passes) {
-    set("STANDIN_LEAVES_A_PAGE", "1");
+    set("STANDIN_SPARES_A_PAGE", "1");
     acquire();
     const std::uint64_t address = allocate(kMiB);
     ASSERT_EQ(Mover(cards()).copy_now(address, m_host.address(), kMiB), 0);
@@ -91,7 +92,7 @@ TEST_F(AdoptedCard, own_engine_copies_where_the_self_test_passes) {
 
 TEST_F(AdoptedCard, gaudi3_is_copied_by_the_framework_only) {
     set("SOFTGAUDI_MODEL", "gaudi3");
-    EXPECT_FALSE(card().find_copy_path()) << "nobody has it";
+    EXPECT_FALSE(card().find_copy_path()) << "no framework holds the card";
     acquire();
     EXPECT_TRUE(card().find_copy_path());
     const std::uint64_t address = allocate(4 * kMiB);
@@ -131,7 +132,7 @@ TEST_F(AdoptedCard, adjacent_copies_of_two_registrations_are_not_merged) {
     const auto up = [&](std::uint64_t offset, HostRange &range) {
         return mover.post({m_host.address(offset), address + offset, 64 * kKiB, &range, Tally::count, &tally});
     };
-    ASSERT_EQ(up(0, first), Mover::Posted::started); // keeps the stream busy, so that the others wait for each other
+    ASSERT_EQ(up(0, first), Mover::Posted::started); // keeps the stream busy, so that the next two are queued
     ASSERT_EQ(up(64 * kKiB, first), Mover::Posted::started);
     ASSERT_EQ(up(128 * kKiB, second), Mover::Posted::started);
     ASSERT_TRUE(finish(mover));
@@ -156,14 +157,14 @@ TEST_F(AdoptedCard, framework_copy_sees_rdma_writes) {
 }
 
 TEST_F(AdoptedCard, without_framework_copy_call_has_no_copy_path) {
-    acquire(0, STANDIN_OLD_SYNAPSE); // which has no streams that we can use
+    acquire(0, STANDIN_OLD_SYNAPSE); // has no generic streams
     Mover mover(cards());
     const std::uint64_t address = allocate(kMiB);
     EXPECT_NE(mover.copy_now(address, m_host.address(), 100), 0);
     EXPECT_THAT(mover.problem(), HasSubstr("they left no memory on it"));
     const std::uint64_t calls = Counters(card()).calls("host_memory_map");
     EXPECT_NE(mover.copy_now(address, m_host.address(), 100), 0);
-    EXPECT_EQ(Counters(card()).calls("host_memory_map"), calls) << "it is not tried again and again";
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), calls) << "the self-test runs only once";
 }
 
 TEST_F(AdoptedCard, outstanding_copy_fails_when_the_framework_releases_it) {

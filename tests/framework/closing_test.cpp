@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SynapseAI closes its card with its own lock held. A thread of ours may be in a call to it then that waits for this lock,
-// with a lock of ours: neither may wait for the other for ever.
-#include "synapse_program.h"
+// SynapseAI holds its lock while it closes a card. Another thread may hold a lock of the product and wait for SynapseAI's
+// lock at that time: the two must not deadlock.
+#include "synapse_fixture.h"
 
 #include "gaudi/engine.h"
 #include "gaudi/mover.h"
@@ -16,15 +16,15 @@ namespace {
 
 class FrameworkRelease : public SynapseTest {
 protected:
-    /// Gives the card back, and runs `use` in a call to SynapseAI at that very time.
+    /// Releases the card and runs `use`, which calls SynapseAI, while the release holds SynapseAI's lock.
     template <class Use>
     void release_during(Use &&use) {
-        m_waiting = call<standin::standin_waiting>("standin_waiting");
-        call<standin::standin_at_close>("standin_at_close")(
+        m_waiting = find_function<standin::standin_waiting>("standin_waiting");
+        find_function<standin::standin_at_close>("standin_at_close")(
             [](void *user) {
                 auto &self = *static_cast<FrameworkRelease *>(user);
                 self.m_closing = true;
-                EXPECT_TRUE(until([&] { return self.m_waiting() != 0; })) << "nobody came";
+                EXPECT_TRUE(until([&] { return self.m_waiting() != 0; })) << "no thread waits for SynapseAI's lock";
                 card().closing(self.m_fd);
             },
             this);
@@ -34,11 +34,10 @@ protected:
         use();
         releasing.join();
         card().closed(m_fd);
-        call<standin::standin_at_close>("standin_at_close")(nullptr, nullptr);
+        find_function<standin::standin_at_close>("standin_at_close")(nullptr, nullptr);
         EXPECT_FALSE(card().adopted());
     }
-    /// Its next life is as good as the first.
-    void expect_next_life() {
+    void expect_copy_in_next_session() {
         acquire();
         Mover mover(cards());
         EXPECT_EQ(mover.copy_now(allocate(kMiB), m_host.address(), kMiB), 0) << mover.problem();
@@ -64,7 +63,7 @@ TEST_F(FrameworkRelease, completes_while_a_thread_polls_a_copy) {
         return mover.outstanding() == 0;
     }));
     EXPECT_EQ(tally.failed, 1u);
-    expect_next_life();
+    expect_copy_in_next_session();
 }
 
 TEST_F(FrameworkRelease, completes_while_a_thread_starts_an_engine) {
@@ -74,7 +73,7 @@ TEST_F(FrameworkRelease, completes_while_a_thread_starts_an_engine) {
     Mover mover(cards());
     release_during([&] { EXPECT_NE(mover.copy_now(address, m_host.address(), kMiB), 0); });
     EXPECT_EQ(card().copier_if_started(), nullptr);
-    expect_next_life();
+    expect_copy_in_next_session();
 }
 
 TEST_F(FrameworkRelease, completes_while_a_thread_maps_host_memory) {
@@ -82,12 +81,13 @@ TEST_F(FrameworkRelease, completes_while_a_thread_maps_host_memory) {
     const std::uint64_t address = allocate(kMiB);
     Mover mover(cards());
     ASSERT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0);
-    // On another card it is mapped already, so it is among those that the close looks at.
+    // The range is mapped on another card, so the close of this one finds it in the list of host ranges.
     HostRange range(m_host.address(), m_host.size(), cards().all().size());
     range.may_leave();
     Tally tally;
-    const std::uint64_t elsewhere = value(card(1).arena().allocate({.length = kMiB}));
-    ASSERT_EQ(mover.post({m_host.address(), elsewhere, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    const std::uint64_t on_other_card = value(card(1).arena().allocate({.length = kMiB}));
+    ASSERT_EQ(mover.post({m_host.address(), on_other_card, kMiB, &range, Tally::count, &tally}),
+              Mover::Posted::started);
     const auto finish = [&] {
         return until([&] {
             mover.progress();
@@ -98,12 +98,13 @@ TEST_F(FrameworkRelease, completes_while_a_thread_maps_host_memory) {
     const std::uint64_t mapped = Counters(card(1)).calls("host_memory_map");
     release_during([&] { (void)mover.post({m_host.address(), address, kMiB, &range, Tally::count, &tally}); });
     EXPECT_TRUE(finish());
-    EXPECT_EQ(tally.ended - tally.failed, 1u) << "that of the other card";
-    expect_next_life();
-    ASSERT_EQ(mover.post({m_host.address(), elsewhere, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
+    EXPECT_EQ(tally.ended - tally.failed, 1u) << "the copy on the other card";
+    expect_copy_in_next_session();
+    ASSERT_EQ(mover.post({m_host.address(), on_other_card, kMiB, &range, Tally::count, &tally}),
+              Mover::Posted::started);
     EXPECT_TRUE(finish());
     EXPECT_EQ(tally.ended - tally.failed, 2u);
-    EXPECT_EQ(Counters(card(1)).calls("host_memory_map"), mapped) << "which has it mapped still";
+    EXPECT_EQ(Counters(card(1)).calls("host_memory_map"), mapped) << "the other card still has the range mapped";
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies by SynapseAI's own calls: the right bytes, an end that can be asked for, and errors that are one sentence.
+// Copies by SynapseAI's calls: bytes, polling for completion, and error messages.
 #include "gaudi/framework_stream.h"
-#include "synapse_program.h"
+#include "synapse_fixture.h"
 #include "thunk/reported.h"
 
 #include <gmock/gmock.h>
@@ -28,11 +28,11 @@ protected:
             byte = next = static_cast<unsigned char>(next * 5 + 13);
         return bytes;
     }
-    static void expect_sentence(const Error &error, int code, const char *call, const char *answer) {
+    static void expect_message(const Error &error, int code, const char *call, const char *status) {
         EXPECT_EQ(error.code, code) << error.text;
         EXPECT_STREQ(error.call, call);
         EXPECT_THAT(error.text, HasSubstr(call));
-        EXPECT_THAT(error.text, HasSubstr(answer));
+        EXPECT_THAT(error.text, HasSubstr(status));
         EXPECT_THAT(error.text, Not(HasSubstr("\n")));
     }
 };
@@ -121,17 +121,17 @@ TEST_F(SynapseStream, unmapped_host_memory_is_refused) {
     const std::uint64_t memory = allocate(8 * kKiB);
     const auto refused = stream->copy(Direction::down, memory, address(host.data()), host.size());
     ASSERT_FALSE(refused);
-    expect_sentence(refused.error(), EFAULT, "synMemCopyAsync", "synMappingNotFound");
+    expect_message(refused.error(), EFAULT, "synMemCopyAsync", "synMappingNotFound");
     const auto unknown = stream->unmap_host(host.data());
     ASSERT_FALSE(unknown);
-    expect_sentence(unknown.error(), EINVAL, "synHostUnmap", "synInvalidArgument");
+    expect_message(unknown.error(), EINVAL, "synHostUnmap", "synInvalidArgument");
 }
 
 TEST_F(SynapseStream, unknown_mark_is_refused) {
     const auto stream = value(FrameworkStream::create(acquire()));
-    const auto asked = stream->ended(1);
-    ASSERT_FALSE(asked);
-    expect_sentence(asked.error(), EINVAL, "synEventQuery", "never made");
+    const auto unknown = stream->ended(1);
+    ASSERT_FALSE(unknown);
+    expect_message(unknown.error(), EINVAL, "synEventQuery", "never made");
 }
 
 TEST_F(SynapseStream, error_names_call_and_status) {
@@ -139,7 +139,7 @@ TEST_F(SynapseStream, error_names_call_and_status) {
     set("STANDIN_FAULT", "synStreamCreateGeneric:23");
     const auto none = FrameworkStream::create(framework);
     ASSERT_FALSE(none);
-    expect_sentence(none.error(), EAGAIN, "synStreamCreateGeneric", "synAllResourcesTaken");
+    expect_message(none.error(), EAGAIN, "synStreamCreateGeneric", "synAllResourcesTaken");
     unsetenv("STANDIN_FAULT");
 
     const auto stream = value(FrameworkStream::create(framework));
@@ -147,27 +147,27 @@ TEST_F(SynapseStream, error_names_call_and_status) {
     set("STANDIN_FAULT", "synHostMap:3");
     const auto unmapped = stream->map_host(host.data(), host.size());
     ASSERT_FALSE(unmapped);
-    expect_sentence(unmapped.error(), ENOMEM, "synHostMap", "synOutOfHostMemory");
+    expect_message(unmapped.error(), ENOMEM, "synHostMap", "synOutOfHostMemory");
 
     set("STANDIN_FAULT", "synEventCreate:27");
     auto unmarked = stream->mark();
     ASSERT_FALSE(unmarked);
-    expect_sentence(unmarked.error(), EAGAIN, "synEventCreate", "synOutOfResources");
+    expect_message(unmarked.error(), EAGAIN, "synEventCreate", "synOutOfResources");
     set("STANDIN_FAULT", "synEventRecord:31");
     unmarked = stream->mark();
     ASSERT_FALSE(unmarked);
-    expect_sentence(unmarked.error(), ENODEV, "synEventRecord", "synSynapseTerminated");
+    expect_message(unmarked.error(), ENODEV, "synEventRecord", "synSynapseTerminated");
     unsetenv("STANDIN_FAULT");
 
     const std::uint64_t number = value(stream->mark());
     set("STANDIN_FAULT", "synEventQuery:17");
     const auto lost = stream->ended(number);
     ASSERT_FALSE(lost);
-    expect_sentence(lost.error(), EIO, "synEventQuery", "synDeviceReset");
+    expect_message(lost.error(), EIO, "synEventQuery", "synDeviceReset");
     set("STANDIN_FAULT", "synEventQuery:99");
     const auto strange = stream->ended(number);
     ASSERT_FALSE(strange);
-    expect_sentence(strange.error(), EIO, "synEventQuery", "99");
+    expect_message(strange.error(), EIO, "synEventQuery", "99");
 }
 
 TEST_F(SynapseStream, failed_release_is_reported) {
@@ -176,14 +176,14 @@ TEST_F(SynapseStream, failed_release_is_reported) {
     set("STANDIN_FAULT", "synStreamDestroy:22");
     stream.reset();
     ASSERT_EQ(thunk::Reported::errors().size(), 1u);
-    expect_sentence(thunk::Reported::errors()[0], EBUSY, "synStreamDestroy", "synBusy");
+    expect_message(thunk::Reported::errors()[0], EBUSY, "synStreamDestroy", "synBusy");
 }
 
 TEST_F(SynapseStream, creation_without_a_card_is_refused) {
     load();
     const auto stream = FrameworkStream::create(*Framework::loaded());
     ASSERT_FALSE(stream);
-    expect_sentence(stream.error(), ENODEV, "synStreamCreateGeneric", "synUninitialized");
+    expect_message(stream.error(), ENODEV, "synStreamCreateGeneric", "synUninitialized");
 }
 
 TEST_F(SynapseStream, library_without_a_function_does_not_copy) {
@@ -191,7 +191,7 @@ TEST_F(SynapseStream, library_without_a_function_does_not_copy) {
     EXPECT_FALSE(framework.copies());
     const auto stream = FrameworkStream::create(framework);
     ASSERT_FALSE(stream);
-    expect_sentence(stream.error(), ENOSYS, "synStreamCreateGeneric", "lacks");
+    expect_message(stream.error(), ENOSYS, "synStreamCreateGeneric", "lacks");
 }
 
 TEST_F(SynapseStream, library_with_all_functions_copies) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SynapseAI in the process: noticed when it is loaded, asked for its card and its memory, and never believed blindly.
-#include "synapse_program.h"
+// Detection of SynapseAI in the process, and queries for its card and its memory, with each answer checked.
+#include "synapse_fixture.h"
 
 #include <fcntl.h>
 
@@ -25,7 +25,7 @@ TEST_F(FrameworkLookup, finds_none_and_loads_none) {
 TEST_F(FrameworkLookup, library_loaded_later_is_found) {
     ASSERT_EQ(Framework::loaded(), nullptr);
     ASSERT_NE(dlopen("libutil.so.1", RTLD_NOW), nullptr);
-    ASSERT_EQ(Framework::loaded(), nullptr) << "another library is not it";
+    ASSERT_EQ(Framework::loaded(), nullptr) << "another library was loaded";
     load();
     const Framework *found = Framework::loaded();
     ASSERT_NE(found, nullptr);
@@ -35,13 +35,13 @@ TEST_F(FrameworkLookup, library_loaded_later_is_found) {
 TEST_F(FrameworkLookup, threads_find_the_same_framework) {
     std::vector<const Framework *> found(8);
     std::vector<std::thread> threads;
-    for (const Framework *&mine : found)
-        threads.emplace_back([&mine] { until([&mine] { return (mine = Framework::loaded()) != nullptr; }); });
+    for (const Framework *&each : found)
+        threads.emplace_back([&each] { until([&each] { return (each = Framework::loaded()) != nullptr; }); });
     load();
     for (std::thread &thread : threads)
         thread.join();
-    for (const Framework *one : found)
-        EXPECT_EQ(one, Framework::loaded());
+    for (const Framework *each : found)
+        EXPECT_EQ(each, Framework::loaded());
 }
 
 TEST_F(FrameworkLookup, found_library_stays_loaded) {
@@ -69,10 +69,10 @@ TEST_F(FrameworkDescriptor, belongs_to_the_acquired_card) {
     EXPECT_EQ(value(device(fd).hw_ip()).module_id, 3u);
     const std::string bus_id = value(device(fd).bus_id());
     release();
-    EXPECT_EQ(framework.descriptor(), -1) << "given back";
+    EXPECT_EQ(framework.descriptor(), -1) << "released";
 
     vendor::DeviceId id = 0;
-    ASSERT_EQ(call<vendor::synDeviceAcquire>("synDeviceAcquire")(&id, bus_id.c_str()), vendor::synSuccess);
+    ASSERT_EQ(find_function<vendor::synDeviceAcquire>("synDeviceAcquire")(&id, bus_id.c_str()), vendor::synSuccess);
     EXPECT_EQ(value(device(framework.descriptor()).bus_id()), bus_id);
     release();
 }
@@ -101,13 +101,13 @@ TEST_F(FrameworkPool, holds_all_allocations) {
     const Framework &framework = acquire();
     const auto pools = framework.pools(framework.descriptor());
     ASSERT_EQ(pools.size(), 1u);
-    EXPECT_GT(pools[0].begin, pools[0].mapping) << "the first part of the mapping is not the user's";
+    EXPECT_GT(pools[0].begin, pools[0].mapping) << "the mapping starts with firmware memory";
     for (int i = 0; i < 10; ++i) {
         const std::uint64_t address = allocate(100 * kMiB);
         EXPECT_GE(address, pools[0].begin);
         EXPECT_LE(address + 100 * kMiB, pools[0].begin + pools[0].size);
     }
-    EXPECT_EQ(allocate(pools[0].size - 1000 * kMiB), pools[0].begin + 1000 * kMiB) << "and the pool is all of it";
+    EXPECT_EQ(allocate(pools[0].size - 1000 * kMiB), pools[0].begin + 1000 * kMiB) << "the pool has no other memory";
 }
 
 TEST_F(FrameworkPool, exports_only_from_the_start_of_its_mapping) {
@@ -134,7 +134,7 @@ TEST_F(FrameworkPool, none_after_an_error_of_any_step) {
     for (const char *fault :
          {"scal_get_handle_from_fd:-1", "scal_get_pool_handle_by_name:-11", "scal_pool_get_infoV2:-4",
           "scal_get_handle_from_fd:0", "scal_get_pool_handle_by_name:0", "scal_pool_get_infoV2:0"}) {
-        set("STANDIN_FAULT", fault); // the latter three claim success and give nothing
+        set("STANDIN_FAULT", fault); // with status 0 the call reports success and returns nothing
         EXPECT_TRUE(framework.pools(fd).empty()) << fault;
     }
     unsetenv("STANDIN_FAULT");

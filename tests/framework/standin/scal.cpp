@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A libscal.so that has taken all memory of a card in one mapping and made two pools of it, as SCAL does on a Gaudi2
-// (github.com/HabanaAI/Intel_Gaudi3_Software, commit adff76c, scal/src/platform/gaudi2: the user's pool lies behind
-// those for firmware, and the last 4 KiB belong to none).
+// A libscal.so that maps all memory of a card at once and divides it into two pools, as SCAL does on a Gaudi2
+// (github.com/HabanaAI/Intel_Gaudi3_Software, commit adff76c, scal/src/platform/gaudi2: the user's pool follows the pools
+// for firmware, and the last 4 KiB are in no pool).
 #include "standin.h"
 
 #include "thunk/abi.h"
@@ -12,8 +12,8 @@
 
 namespace {
 
-constexpr std::uint64_t kFirmware = 256ull << 20;
-constexpr std::uint64_t kLast = 4096;
+constexpr std::uint64_t kFirmwareSize = 256ull << 20;
+constexpr std::uint64_t kUnusedTail = 4096;
 
 struct Scal {
     int fd = -1;
@@ -22,20 +22,19 @@ struct Scal {
     std::uint64_t size = 0;
 };
 
-std::mutex mutex;
-Scal the_one; // a process has one card
+std::mutex s_mutex;
+Scal s_scal; // a process has one card
 
 } // namespace
 
 int scal_init(int fd, const char *, gaudi::vendor::ScalHandle *scal, void *) {
-    const std::lock_guard guard(mutex);
+    const std::lock_guard guard(s_mutex);
     hlthunk_hw_ip_info info{};
     if (hlthunk_get_hw_ip_info(fd, &info) != 0)
         return -1;
     const std::uint64_t page = info.device_mem_alloc_default_page_size;
-    // All of it, unless a test wants a page to be left.
-    const std::uint64_t left = std::getenv("STANDIN_LEAVES_A_PAGE") ? page : 0;
-    Scal made{.fd = fd, .size = info.dram_size / page * page - left};
+    const std::uint64_t spare = std::getenv("STANDIN_SPARES_A_PAGE") ? page : 0;
+    Scal made{.fd = fd, .size = info.dram_size / page * page - spare};
     made.memory = hlthunk_device_memory_alloc(fd, made.size, 0, false, false);
     if (made.memory == 0)
         return -5; // SCAL_OUT_OF_MEMORY
@@ -44,30 +43,30 @@ int scal_init(int fd, const char *, gaudi::vendor::ScalHandle *scal, void *) {
         hlthunk_device_memory_free(fd, made.memory);
         return -1;
     }
-    the_one = made;
-    *scal = &the_one;
+    s_scal = made;
+    *scal = &s_scal;
     return gaudi::vendor::SCAL_SUCCESS;
 }
 
 void scal_destroy(gaudi::vendor::ScalHandle) {
-    const std::lock_guard guard(mutex);
-    hlthunk_memory_unmap(the_one.fd, the_one.mapping);
-    hlthunk_device_memory_free(the_one.fd, the_one.memory);
-    the_one = {};
+    const std::lock_guard guard(s_mutex);
+    hlthunk_memory_unmap(s_scal.fd, s_scal.mapping);
+    hlthunk_device_memory_free(s_scal.fd, s_scal.memory);
+    s_scal = {};
 }
 
 int scal_get_handle_from_fd(int fd, gaudi::vendor::ScalHandle *scal) {
-    if (const auto status = standin::fault("scal_get_handle_from_fd"))
+    if (const auto status = standin::find_fault("scal_get_handle_from_fd"))
         return *status;
-    const std::lock_guard guard(mutex);
-    if (fd < 0 || the_one.fd != fd)
+    const std::lock_guard guard(s_mutex);
+    if (fd < 0 || s_scal.fd != fd)
         return -1;
-    *scal = &the_one;
+    *scal = &s_scal;
     return gaudi::vendor::SCAL_SUCCESS;
 }
 
 int scal_get_pool_handle_by_name(gaudi::vendor::ScalHandle scal, const char *name, gaudi::vendor::PoolHandle *pool) {
-    if (const auto status = standin::fault("scal_get_pool_handle_by_name"))
+    if (const auto status = standin::find_fault("scal_get_pool_handle_by_name"))
         return *status;
     if (std::string_view(name) != "global_hbm")
         return -11; // SCAL_NOT_FOUND
@@ -76,20 +75,20 @@ int scal_get_pool_handle_by_name(gaudi::vendor::ScalHandle scal, const char *nam
 }
 
 int scal_pool_get_infoV2(gaudi::vendor::PoolHandle pool, gaudi::vendor::PoolInfo *info) {
-    if (const auto status = standin::fault("scal_pool_get_infoV2"))
+    if (const auto status = standin::find_fault("scal_pool_get_infoV2"))
         return *status;
-    const std::lock_guard guard(mutex);
-    const std::uint64_t size = the_one.size - kFirmware - kLast;
+    const std::lock_guard guard(s_mutex);
+    const std::uint64_t size = s_scal.size - kFirmwareSize - kUnusedTail;
     *info = {
         .scal = pool,
         .name = "global_hbm",
         .index = 0,
-        .base = the_one.mapping + kFirmware,
+        .base = s_scal.mapping + kFirmwareSize,
         .host_base = nullptr,
         .core_base = 0,
         .total = size,
         .free = size,
-        .mapping = the_one.mapping,
+        .mapping = s_scal.mapping,
     };
     return gaudi::vendor::SCAL_SUCCESS;
 }

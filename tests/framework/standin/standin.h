@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two stand-ins for SynapseAI's libraries share: libSynapse.so and libscal.so on a software Gaudi2. Names,
-// arguments and answers are those of the public headers that gaudi/framework_abi.h cites.
+// Common parts of the stand-ins for libSynapse.so and libscal.so on a software Gaudi2. Names, arguments and results are
+// those of the public headers that gaudi/framework_abi.h cites.
 //
-// STANDIN_FAULT=function:status makes a function answer that status, for as long as it is set. With STANDIN_SHORT_INFO
-// synDeviceGetInfo fills the shorter structure of 2021.
+// While STANDIN_FAULT=function:status is set, that function returns that status. With STANDIN_SHORT_INFO synDeviceGetInfo
+// fills the shorter structure of 2021. With STANDIN_SPARES_A_PAGE SCAL does not allocate the last page of the card.
 #pragma once
 
 #include "gaudi/framework_abi.h"
@@ -13,7 +13,7 @@
 #include <string_view>
 
 #define STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
-#ifdef STANDIN_OLD // as of 2021, when these were not there
+#ifdef STANDIN_OLD // libraries of 2021, which lack these functions
 #define STANDIN_EXPORT_NEW extern "C" __attribute__((visibility("hidden")))
 #else
 #define STANDIN_EXPORT_NEW STANDIN_EXPORT
@@ -21,7 +21,7 @@
 
 namespace standin {
 
-inline std::optional<int> fault(std::string_view function) {
+inline std::optional<int> find_fault(std::string_view function) {
     const char *value = std::getenv("STANDIN_FAULT");
     if (value == nullptr)
         return {};
@@ -34,7 +34,7 @@ inline std::optional<int> fault(std::string_view function) {
 
 } // namespace standin
 
-// These two are libSynapse's business with libscal only; their declarations are in scal.h of the same sources.
+// Only libSynapse calls these two; scal.h of the same sources declares them.
 STANDIN_EXPORT int scal_init(int fd, const char *config, gaudi::vendor::ScalHandle *scal, void *firmware);
 STANDIN_EXPORT void scal_destroy(gaudi::vendor::ScalHandle scal);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A libSynapse.so that holds one card of a software Gaudi2 server, gives out pieces of libscal's pool, and copies by
-// command submission. An old one has no V2 calls and no generic streams.
+// A libSynapse.so that holds one card of a software Gaudi2 server, allocates from libscal's pool, and copies by command
+// submission. The old variant has no V2 calls and no generic streams.
 #include "synapse.h"
 #include "standin.h"
 
@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-// What is defined below must be what the product calls.
+// Makes the compiler check the definitions below against the types that the product calls.
 #define STANDIN_DECLARE(name) extern "C" gaudi::vendor::syn##name syn##name;
 GAUDI_FRAMEWORK_INFO(STANDIN_DECLARE)
 GAUDI_FRAMEWORK_COPY(STANDIN_DECLARE)
@@ -33,11 +33,11 @@ using namespace gaudi::vendor;
 
 namespace {
 
-constexpr std::uint64_t kAlignment = 128;      // of device memory
-constexpr std::uint64_t kPiece = 1ull << 30;   // a packet's length has 32 bits
-constexpr std::size_t kSlots = 32, kSlot = 64; // command buffers of a stream
-constexpr std::uint32_t kDown = 0, kUp = 4;    // queues of a Gaudi2; the first copies within the card too
-constexpr std::uint64_t kForever = 60'000'000; // microseconds
+constexpr std::uint64_t kAlignment = 128;          // of device memory
+constexpr std::uint64_t kPiece = 1ull << 30;       // a packet's length has 32 bits
+constexpr std::size_t kSlots = 32, kSlotSize = 64; // command buffers of a stream
+constexpr std::uint32_t kDown = 0, kUp = 4;        // queues of a Gaudi2; kDown also copies within the card
+constexpr std::uint64_t kForever = 60'000'000;     // microseconds
 
 struct Host {
     std::uint64_t length;
@@ -45,9 +45,9 @@ struct Host {
 };
 
 struct Stream {
-    void *ring = nullptr; // of command buffers
+    void *ring = nullptr; // command buffers
     std::uint64_t mapped = 0;
-    std::array<std::uint64_t, kSlots> sent{}; // the sequence number of each; 0 for none
+    std::array<std::uint64_t, kSlots> sent{}; // the sequence number of each slot; 0: unused
     std::size_t next = 0;
     std::uint32_t queue = kDown;
     std::uint64_t last = 0;
@@ -66,8 +66,8 @@ struct State {
     int fd = -1;
     ScalHandle scal = nullptr;
     std::uint64_t begin = 0, end = 0;              // of the pool
-    std::uint64_t mapping = 0;                     // that it lies in
-    int window = -1;                               // an export of it, on a card that takes no submissions
+    std::uint64_t mapping = 0;                     // around the pool
+    int dmabuf = -1;                               // of the mapping, on a card that takes no submissions
     std::map<std::uint64_t, std::uint64_t> device; // address to size
     std::map<std::uint64_t, Host> host;
     std::set<Stream *> streams;
@@ -75,12 +75,12 @@ struct State {
 };
 
 State &state() {
-    static State *const the_one = new State; // outlives whoever calls at exit
-    return *the_one;
+    static State *const s_state = new State; // never destroyed: calls may come at exit
+    return *s_state;
 }
 
 #define STANDIN_BEGIN(function)                                                                                        \
-    if (const auto status = standin::fault(#function))                                                                 \
+    if (const auto status = standin::find_fault(#function))                                                            \
         return static_cast<Status>(*status);                                                                           \
     State &own = state();                                                                                              \
     ++own.waiting;                                                                                                     \
@@ -103,8 +103,8 @@ Status wait(int fd, std::uint64_t sequence, std::uint64_t microseconds) {
     return status == HL_WAIT_CS_STATUS_COMPLETED ? synSuccess : synBusy;
 }
 
-/// Where the card sees host memory; 0 when not all of it is mapped.
-std::uint64_t mapped(const State &own, std::uint64_t address, std::uint64_t length) {
+/// The device address of host memory; 0 when not all of it is mapped.
+std::uint64_t find_mapped(const State &own, std::uint64_t address, std::uint64_t length) {
     auto at = own.host.upper_bound(address);
     if (at == own.host.begin())
         return 0;
@@ -114,17 +114,17 @@ std::uint64_t mapped(const State &own, std::uint64_t address, std::uint64_t leng
     return at->second.mapped + (address - at->first);
 }
 
-Status send(const State &own, Stream &stream, std::uint32_t queue, const packet::LinearDma &packet) {
-    // A stream is in order, two queues are not.
+Status submit(const State &own, Stream &stream, std::uint32_t queue, const packet::LinearDma &packet) {
+    // A stream is ordered, but two queues are not.
     if (queue != stream.queue)
         if (const Status status = wait(own.fd, stream.last, kForever); status != synSuccess)
             return status;
     const std::size_t slot = stream.next;
     if (const Status status = wait(own.fd, stream.sent[slot], kForever); status != synSuccess)
         return status;
-    *reinterpret_cast<packet::LinearDma *>(static_cast<char *>(stream.ring) + slot * kSlot) = packet;
+    *reinterpret_cast<packet::LinearDma *>(static_cast<char *>(stream.ring) + slot * kSlotSize) = packet;
     hl_cs_chunk chunk{};
-    chunk.cb_handle = stream.mapped + slot * kSlot;
+    chunk.cb_handle = stream.mapped + slot * kSlotSize;
     chunk.queue_index = queue;
     chunk.cb_size = sizeof(packet);
     chunk.cs_chunk_flags = HL_CS_CHUNK_FLAGS_USER_ALLOC_CB;
@@ -140,10 +140,10 @@ Status send(const State &own, Stream &stream, std::uint32_t queue, const packet:
     return synSuccess;
 }
 
-void end(State &own, Stream *stream) {
+void destroy_stream(State &own, Stream *stream) {
     (void)wait(own.fd, stream->last, kForever);
     hlthunk_memory_unmap(own.fd, stream->mapped);
-    munmap(stream->ring, kSlots * kSlot);
+    munmap(stream->ring, kSlots * kSlotSize);
     own.streams.erase(stream);
     delete stream;
 }
@@ -168,7 +168,7 @@ Status acquire(State &own, DeviceId *device, int fd) {
     own.scal = scal;
     hlthunk_hw_ip_info hardware{};
     if (hlthunk_get_hw_ip_info(fd, &hardware) == 0 && hardware.device_id != HL_PCI_ID_GAUDI2)
-        own.window = hlthunk_device_mapped_memory_export_dmabuf_fd(
+        own.dmabuf = hlthunk_device_mapped_memory_export_dmabuf_fd(
             fd, info.mapping, info.base + info.total - info.mapping, 0, O_RDWR | O_CLOEXEC);
     own.mapping = info.mapping;
     own.begin = info.base;
@@ -189,7 +189,7 @@ STANDIN_EXPORT Status synInitialize() {
 STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
     STANDIN_BEGIN_WITH_CARD(synDeviceRelease)
     while (!own.streams.empty())
-        end(own, *own.streams.begin());
+        destroy_stream(own, *own.streams.begin());
     for (const auto &[address, host] : own.host)
         hlthunk_memory_unmap(own.fd, host.mapped);
     own.host.clear();
@@ -197,8 +197,8 @@ STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
         delete event;
     own.events.clear();
     own.device.clear();
-    if (own.window >= 0)
-        close(std::exchange(own.window, -1));
+    if (own.dmabuf >= 0)
+        close(std::exchange(own.dmabuf, -1));
     if (own.at_close)
         own.at_close(own.at_close_user);
     scal_destroy(own.scal);
@@ -237,7 +237,7 @@ STANDIN_EXPORT Status synDeviceAcquireByModuleId(DeviceId *device, std::uint32_t
 namespace {
 
 template <class Info>
-Status tell(const State &own, Info *info) {
+Status fill_info(const State &own, Info *info) {
     if (own.fd < 0)
         return synFail;
     hlthunk_hw_ip_info hardware{};
@@ -260,10 +260,10 @@ Status tell(const State &own, Info *info) {
 STANDIN_EXPORT Status synDeviceGetInfo(DeviceId, DeviceInfo *info) {
     STANDIN_BEGIN(synDeviceGetInfo)
     if (std::getenv("STANDIN_SHORT_INFO") == nullptr)
-        return tell(own, info);
-    // The structure of SynapseAI_Core: the descriptor is at 40, and nothing is behind 48.
+        return fill_info(own, info);
+    // The structure of SynapseAI_Core has the descriptor at offset 40 and ends at 48.
     DeviceInfo whole{};
-    const Status status = tell(own, &whole);
+    const Status status = fill_info(own, &whole);
     std::memset(static_cast<void *>(info), 0, 48);
     std::memcpy(reinterpret_cast<char *>(info) + 40, &whole.fd, sizeof(whole.fd));
     return status;
@@ -296,7 +296,7 @@ STANDIN_EXPORT Status synDeviceFree(DeviceId, std::uint64_t address, std::uint32
 STANDIN_EXPORT Status synHostMap(DeviceId, std::uint64_t length, const void *address) {
     STANDIN_BEGIN_WITH_CARD(synHostMap)
     const auto at = reinterpret_cast<std::uint64_t>(address);
-    if (length == 0 || mapped(own, at, 1) != 0)
+    if (length == 0 || find_mapped(own, at, 1) != 0)
         return synInvalidArgument;
     const std::uint64_t place = hlthunk_host_memory_map(own.fd, const_cast<void *>(address), 0, length);
     if (place == 0)
@@ -317,7 +317,7 @@ STANDIN_EXPORT Status synHostUnmap(DeviceId, const void *address) {
 
 STANDIN_EXPORT_NEW Status synDeviceGetInfoV2(DeviceId, DeviceInfoV2 *info) {
     STANDIN_BEGIN(synDeviceGetInfoV2)
-    const Status status = tell(own, info);
+    const Status status = fill_info(own, info);
     PoolInfo pool{};
     if (status == synSuccess && ::scal_pool_get_infoV2(own.scal, &pool) == SCAL_SUCCESS)
         info->global_hbm_base = pool.mapping;
@@ -326,12 +326,12 @@ STANDIN_EXPORT_NEW Status synDeviceGetInfoV2(DeviceId, DeviceInfoV2 *info) {
 
 STANDIN_EXPORT_NEW Status synStreamCreateGeneric(StreamHandle *handle, DeviceId, std::uint32_t) {
     STANDIN_BEGIN_WITH_CARD(synStreamCreateGeneric)
-    void *ring = mmap(nullptr, kSlots * kSlot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *ring = mmap(nullptr, kSlots * kSlotSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ring == MAP_FAILED)
         return synOutOfHostMemory;
-    const std::uint64_t place = hlthunk_host_memory_map(own.fd, ring, 0, kSlots * kSlot);
+    const std::uint64_t place = hlthunk_host_memory_map(own.fd, ring, 0, kSlots * kSlotSize);
     if (place == 0) {
-        munmap(ring, kSlots * kSlot);
+        munmap(ring, kSlots * kSlotSize);
         return synFail;
     }
     auto *const stream = new Stream{.ring = ring, .mapped = place};
@@ -350,25 +350,27 @@ STANDIN_EXPORT Status synStreamDestroy(StreamHandle handle) {
     auto *const stream = static_cast<Stream *>(handle);
     if (const Status status = wait(own.fd, stream->last, 0); status != synSuccess)
         return status;
-    end(own, stream);
+    destroy_stream(own, stream);
     return synSuccess;
 }
 
 namespace {
 
-/// A Gaudi3's engines are the runtime's own business; here the memory of the software card is written through its export.
-Status copy_through(const State &own, std::uint64_t source, std::uint64_t length, std::uint64_t destination,
-                    CopyDirection direction) {
+/// The engines of a Gaudi3 are private to the runtime, so this accesses the memory of the software card by its dma-buf.
+Status copy_by_dmabuf(const State &own, std::uint64_t source, std::uint64_t length, std::uint64_t destination,
+                      CopyDirection direction) {
     std::vector<char> bytes(length);
     const auto at = [&](std::uint64_t address) { return static_cast<off_t>(address - own.mapping); };
-    const auto whole = [&](ssize_t moved) { return moved == static_cast<ssize_t>(length) ? synSuccess : synFail; };
+    const auto check_length = [&](ssize_t moved) {
+        return moved == static_cast<ssize_t>(length) ? synSuccess : synFail;
+    };
     if (direction == HOST_TO_DRAM)
-        return whole(pwrite(own.window, reinterpret_cast<const void *>(source), length, at(destination)));
+        return check_length(pwrite(own.dmabuf, reinterpret_cast<const void *>(source), length, at(destination)));
     if (direction == DRAM_TO_HOST)
-        return whole(pread(own.window, reinterpret_cast<void *>(destination), length, at(source)));
-    if (const Status status = whole(pread(own.window, bytes.data(), length, at(source))); status != synSuccess)
+        return check_length(pread(own.dmabuf, reinterpret_cast<void *>(destination), length, at(source)));
+    if (const Status status = check_length(pread(own.dmabuf, bytes.data(), length, at(source))); status != synSuccess)
         return status;
-    return whole(pwrite(own.window, bytes.data(), length, at(destination)));
+    return check_length(pwrite(own.dmabuf, bytes.data(), length, at(destination)));
 }
 
 } // namespace
@@ -376,20 +378,20 @@ Status copy_through(const State &own, std::uint64_t source, std::uint64_t length
 STANDIN_EXPORT Status synMemCopyAsync(StreamHandle handle, std::uint64_t source, std::uint64_t length,
                                       std::uint64_t destination, CopyDirection direction) {
     STANDIN_BEGIN_WITH_CARD(synMemCopyAsync)
-    if (own.window >= 0)
-        return (direction == HOST_TO_DRAM && mapped(own, source, length) == 0) ||
-                       (direction == DRAM_TO_HOST && mapped(own, destination, length) == 0)
+    if (own.dmabuf >= 0)
+        return (direction == HOST_TO_DRAM && find_mapped(own, source, length) == 0) ||
+                       (direction == DRAM_TO_HOST && find_mapped(own, destination, length) == 0)
                    ? synMappingNotFound
-                   : copy_through(own, source, length, destination, direction);
+                   : copy_by_dmabuf(own, source, length, destination, direction);
     if (direction == HOST_TO_DRAM)
-        source = mapped(own, source, length);
+        source = find_mapped(own, source, length);
     if (direction == DRAM_TO_HOST)
-        destination = mapped(own, destination, length);
+        destination = find_mapped(own, destination, length);
     if (source == 0 || destination == 0)
         return synMappingNotFound;
     for (std::uint64_t done = 0; done < length;) {
         const std::uint64_t piece = std::min(length - done, kPiece);
-        const Status status = send(
+        const Status status = submit(
             own, *static_cast<Stream *>(handle), direction == DRAM_TO_HOST ? kUp : kDown,
             {.size = static_cast<std::uint32_t>(piece), .source = source + done, .destination = destination + done});
         if (status != synSuccess)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program calls of libSynapse.so and the product does not; from synapse_api.h of the sources that
+// Functions of libSynapse.so that programs call and the product does not, as in synapse_api.h of the sources that
 // gaudi/framework_abi.h cites.
 #pragma once
 
@@ -18,8 +18,9 @@ using synDeviceFree = Status(DeviceId device, std::uint64_t address, std::uint32
 
 } // namespace gaudi::vendor
 
-// Of the stand-in alone: a call from inside synDeviceRelease, with its lock held, before it gives the pool back and closes
-// the card, as a hook of those calls is one; and how many threads wait for that lock.
+// Functions that only the stand-in has. standin_at_close sets a function that synDeviceRelease calls with its lock held,
+// before it frees the pool and closes the card, as a hook of hlthunk_close would be; standin_waiting returns how many
+// threads wait for that lock.
 namespace standin {
 
 using standin_at_close = void(void (*call)(void *user), void *user);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A process in which a program uses SynapseAI, as far as tests need one.
+// A fixture that uses SynapseAI as a program does: it loads the library, acquires a card, allocates and releases.
 #pragma once
 
 #include "framework/standin/synapse.h"
@@ -14,12 +14,12 @@ class SynapseTest : public GaudiTest {
 protected:
     SynapseTest() {
         unsetenv("STANDIN_FAULT");
-        unsetenv("STANDIN_LEAVES_A_PAGE");
+        unsetenv("STANDIN_SPARES_A_PAGE");
     }
     ~SynapseTest() override {
         unsetenv("STANDIN_FAULT");
         if (m_acquired)
-            call<vendor::synDeviceRelease>("synDeviceRelease")(0);
+            find_function<vendor::synDeviceRelease>("synDeviceRelease")(0);
     }
 
     static bool is_loaded(const char *name) { return dlopen(name, RTLD_NOLOAD | RTLD_LAZY) != nullptr; }
@@ -32,37 +32,38 @@ protected:
     void unload() { dlclose(std::exchange(m_library, nullptr)); }
 
     template <class Function>
-    Function *call(const char *name) const {
+    Function *find_function(const char *name) const {
         return reinterpret_cast<Function *>(dlsym(m_library, name));
     }
 
-    void initialize() { ok(call<vendor::synInitialize>("synInitialize")()); }
+    void initialize() { require_success(find_function<vendor::synInitialize>("synInitialize")()); }
 
-    /// All steps of a program up to a card.
+    /// Loads and initializes SynapseAI and acquires a card.
     const Framework &acquire(std::uint32_t module = 0, const char *path = STANDIN_SYNAPSE) {
         load(path);
         initialize();
         vendor::DeviceId device = 99;
-        ok(call<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
+        require_success(
+            find_function<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
         EXPECT_EQ(device, Framework::kDevice);
         m_acquired = true;
         return *Framework::loaded();
     }
     void release() {
         m_acquired = false;
-        ok(call<vendor::synDeviceRelease>("synDeviceRelease")(0));
+        require_success(find_function<vendor::synDeviceRelease>("synDeviceRelease")(0));
     }
     std::uint64_t allocate(std::uint64_t size) const {
         std::uint64_t address = 0;
-        ok(call<vendor::synDeviceMalloc>("synDeviceMalloc")(0, size, 0, 0, &address));
+        require_success(find_function<vendor::synDeviceMalloc>("synDeviceMalloc")(0, size, 0, 0, &address));
         return address;
     }
 
     static thunk::Device device(int fd) { return thunk::Device(*value(thunk::Library::find()), fd); }
 
-    static void ok(vendor::Status status) {
+    static void require_success(vendor::Status status) {
         if (status != vendor::synSuccess)
-            throw std::runtime_error("the stand-in answered " + std::to_string(status));
+            throw std::runtime_error("the stand-in returned status " + std::to_string(status));
     }
 
 private:
