@@ -12,7 +12,20 @@ const char *name(Operation operation) {
     return names[static_cast<unsigned>(operation)];
 }
 
-/// The library starts in the child and in the parent after the fork, as in two programs.
+void require(bool condition, const char *failure) {
+    if (!condition)
+        throw Failure(failure);
+}
+
+ucp_context_h init_ucp(std::uint64_t features) {
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = features;
+    ucp_context_h context = nullptr;
+    check(ucp_init(&params, nullptr, &context), "ucp_init");
+    return context;
+}
+
 void run_pair(const std::function<void(Side &, bool first)> &conversation, const Options &options) {
     const Printed printed;
     const Ended ended = run_in_two_processes([&](Pipe &pipe, bool first) {
@@ -32,21 +45,20 @@ void run_pair(const std::function<void(Side &, bool first)> &conversation, const
 
 namespace {
 
-ucp_request_param_t param_for(const Memory &memory) {
+ucp_request_param_t make_param(const Memory &memory) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
     param.memh = memory.handle();
     return param;
 }
 
-void expect_same(const std::vector<char> &got, const std::vector<char> &wanted, Operation operation) {
-    if (got != wanted)
-        throw Failure(std::string(name(operation)) + ": wrong bytes at size " + std::to_string(wanted.size()));
+void expect_same(const std::vector<char> &got, const std::vector<char> &expected, Operation operation) {
+    if (got != expected)
+        throw Failure(std::string(name(operation)) + ": wrong bytes at size " + std::to_string(expected.size()));
 }
 
 } // namespace
 
-/// `first` sends (or puts into, or is read by) the second.
 void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle,
               const std::function<void()> &watch) {
     const auto meet = [&] {
@@ -57,13 +69,13 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
             watch();
         side.meet();
     };
-    const std::vector<char> wanted = pattern(size, static_cast<unsigned>(size) + 1);
+    const std::vector<char> expected = pattern(size, static_cast<unsigned>(size) + 1);
     ucp_request_param_t param{};
     if (with_handle)
-        param = param_for(memory);
+        param = make_param(memory);
     const bool sends = first || operation == Operation::put || operation == Operation::get;
     if (first != (operation == Operation::get))
-        memory.write(wanted);
+        memory.write(expected);
     else
         memory.write(std::vector<char>(size, 0));
     meet();
@@ -96,7 +108,7 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
             Side::Message message = std::move(side.messages().back());
             side.messages().clear();
             if (message.length != size)
-                throw Failure("an active message of another length arrived");
+                throw Failure("the active message has another length");
             if (message.data)
                 side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, memory.data(), size, &param),
                             "am receive");
@@ -106,12 +118,12 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
         break;
     case Operation::put:
     case Operation::get: {
-        const Place theirs = side.trade(memory.place());
+        const Place remote = side.trade(memory.place());
         if (first) {
-            const RemoteKey key = unpack_key(side.peer(), theirs.key);
+            const RemoteKey key = unpack_key(side.peer(), remote.key);
             side.finish(operation == Operation::put
-                            ? ucp_put_nbx(side.peer(), memory.data(), size, theirs.address, key.get(), &param)
-                            : ucp_get_nbx(side.peer(), memory.data(), size, theirs.address, key.get(), &param),
+                            ? ucp_put_nbx(side.peer(), memory.data(), size, remote.address, key.get(), &param)
+                            : ucp_get_nbx(side.peer(), memory.data(), size, remote.address, key.get(), &param),
                         "put or get");
             side.flush(side.peer());
         }
@@ -119,7 +131,7 @@ void exchange(Side &side, bool first, Operation operation, Memory &memory, std::
     }
     }
     meet();
-    expect_same(memory.read(size), wanted, operation);
+    expect_same(memory.read(size), expected, operation);
 }
 
 void converse(const Options &options) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace e2e {
@@ -20,16 +21,22 @@ inline constexpr std::array kOperations = {Operation::tag, Operation::am, Operat
 
 const char *name(Operation operation);
 
-/// Runs both sides, each in a process in which UCX starts afresh; one pair per test. A warning or an error that UCX
-/// prints on the way fails the test.
+/// Throws a Failure: unlike an EXPECT it also ends the second side, which runs in a child process.
+void require(bool condition, const char *failure);
+
+/// A UCP context, which the caller cleans up.
+ucp_context_h init_ucp(std::uint64_t features = UCP_FEATURE_TAG);
+
+/// Runs each side in a process of its own, in which UCX starts anew; one pair per test. A warning or an error that UCX
+/// logs fails the test.
 void run_pair(const std::function<void(Side &, bool first)> &conversation, const Options &options = {});
 
-/// The first side sends to the second, or puts into it, or gets from it; the receiver's bytes are checked. `watch` is
-/// called by the first side right before and right after the transfer, when nothing else moves.
+/// The first side sends to the second, puts into its memory or gets from it; the receiving side checks the bytes. The
+/// first side calls `watch` right before and right after the transfer, while both sides are idle.
 void exchange(Side &side, bool first, Operation operation, Memory &memory, std::size_t size, bool with_handle,
               const std::function<void()> &watch = {});
 
-/// All operations between Gaudi memory of both sides, at a few sizes.
+/// Runs all operations between Gaudi memory of both sides, at a few sizes.
 void converse(const Options &options = {});
 
 } // namespace e2e

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a put between the card memories of two processes costs, against the same put between their host memories and
-// against the way through host memory. Counts, and times on the virtual clock: none of it depends on the machine.
+// The cost of a put from card to card memory of two processes, against a put from host to host memory and against staging.
+// Counts and times on the virtual clock do not depend on the machine.
 #include "conversation.h"
-#include "counted.h"
 #include "fabric.h"
+#include "read_counters.h"
 
 #include <algorithm>
 #include <list>
@@ -15,14 +15,14 @@ namespace {
 
 class Cost : public FabricTest {
 protected:
-    /// One put from the first side to the second, when both have done it before; what it moved. Of three, the one that
-    /// nothing else came between: the two processes also tell each other that they live.
-    static Moved put(Side &side, bool first, Memory &memory, std::size_t size) {
+    /// What one put moves after a first one has warmed up both sides. UCX's keepalive may come between, so the cheapest of
+    /// three puts counts.
+    static Moved measure_put(Side &side, bool first, Memory &memory, std::size_t size) {
         exchange(side, first, Operation::put, memory, size, true);
         std::vector<Moved> puts;
         for (unsigned i = 0; i < 3; ++i) {
             std::vector<Moved> looks;
-            exchange(side, first, Operation::put, memory, size, true, [&] { looks.push_back(counted()); });
+            exchange(side, first, Operation::put, memory, size, true, [&] { looks.push_back(read_counters()); });
             puts.push_back(first ? looks.at(1) - looks.at(0) : Moved{});
         }
         return *std::ranges::min_element(puts, {},
@@ -30,32 +30,32 @@ protected:
     }
 };
 
-#ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and keeps no registrations
+#ifndef __SANITIZE_THREAD__ // under TSan UCX runs without its memory hooks and caches no registrations
 TEST_F(Cost, put_from_card_takes_as_much_work_as_from_host) {
     run_pair([](Side &side, bool first) {
         constexpr std::size_t kLargest = 16 << 20;
-        std::list<Memory> kept; // memory that is freed and taken again has its registration still
-        const auto map = [&](ucs_memory_type_t type) {
-            const Moved before = counted();
+        std::list<Memory> kept; // memory that was freed and allocated again would still be registered
+        const auto count_map = [&](ucs_memory_type_t type) {
+            const Moved before = read_counters();
             side.meet();
             kept.emplace_back(side, type, kLargest);
             side.meet();
-            const Moved both = counted() - before;
+            const Moved both = read_counters() - before;
             side.meet();
             return both;
         };
-        map(UCS_MEMORY_TYPE_GAUDI); // the first of each also registers what is UCX's own
-        map(UCS_MEMORY_TYPE_HOST);
-        const Moved of_gaudi = map(UCS_MEMORY_TYPE_GAUDI);
+        count_map(UCS_MEMORY_TYPE_GAUDI); // the first of each type also registers internal memory of UCX
+        count_map(UCS_MEMORY_TYPE_HOST);
+        const Moved of_gaudi = count_map(UCS_MEMORY_TYPE_GAUDI);
         Memory &gaudi = kept.back();
-        const Moved of_host = map(UCS_MEMORY_TYPE_HOST);
+        const Moved of_host = count_map(UCS_MEMORY_TYPE_HOST);
         Memory &host = kept.back();
         EXPECT_GT(of_host.host_registrations, 0u);
         EXPECT_EQ(of_gaudi.registrations, of_host.host_registrations);
         EXPECT_EQ(of_gaudi.host_registrations, 0u);
-        // Shorter ones of host memory travel inside the request.
+        // Puts of less host memory are inlined into the request.
         for (const std::size_t size : {std::size_t{4096}, std::size_t{65536}, std::size_t{1 << 20}, kLargest}) {
-            const Moved cards = put(side, first, gaudi, size), hosts = put(side, first, host, size);
+            const Moved cards = measure_put(side, first, gaudi, size), hosts = measure_put(side, first, host, size);
             if (!first)
                 continue;
             EXPECT_EQ(cards.requests, hosts.requests) << size;
@@ -79,12 +79,13 @@ TEST_F(Cost, zero_copy_beats_staging_from_4_kib) {
         constexpr std::size_t kLargest = 4 << 20;
         Memory one(direct, UCS_MEMORY_TYPE_GAUDI, kLargest), other(staged, UCS_MEMORY_TYPE_GAUDI, kLargest);
         for (std::size_t size = 4096; size <= kLargest; size *= 4) {
-            const Moved without = put(direct, first, one, size), with = put(staged, first, other, size);
+            const Moved zero_copy = measure_put(direct, first, one, size);
+            const Moved through_host = measure_put(staged, first, other, size);
             if (!first)
                 continue;
-            EXPECT_EQ(without.staged(), 0u) << size;
-            EXPECT_GE(with.staged(), 2 * size) << size;
-            EXPECT_LT(without.clock_ns, with.clock_ns) << size;
+            EXPECT_EQ(zero_copy.staged(), 0u) << size;
+            EXPECT_GE(through_host.staged(), 2 * size) << size;
+            EXPECT_LT(zero_copy.clock_ns, through_host.clock_ns) << size;
         }
     });
 }

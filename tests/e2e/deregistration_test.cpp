@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory whose calls no hook sees, registered with an HCA by UCX, and then freed. The driver refuses to unmap what an HCA
-// has registered, and UCX keeps registrations in a cache.
+// Memory whose calls no hook sees, registered with an HCA and then freed. The driver refuses to unmap memory that an HCA
+// has registered, and UCX caches registrations.
 #include "fabric.h"
 #include "foreign_program.h"
 #include "owner.h"
@@ -14,23 +14,17 @@ namespace {
 constexpr std::size_t kSize = (3 << 20) + 5;
 constexpr std::size_t kOffset = 12345;
 
-#ifdef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and so without the cache
+#ifdef __SANITIZE_THREAD__ // under TSan UCX runs without its memory hooks, and so without the cache
 constexpr bool kHasCache = false;
 #else
 constexpr bool kHasCache = true;
 #endif
 
-/// UCX ends the registrations that its cache is to forget when it registers something, whatever that is.
-void register_something(Side &side) {
-    std::vector<char> host(1 << 20);
-    const Mapped mapped(side, host.data(), host.size());
-}
-
-/// A program, and its UCX, in one process.
+/// A program and its UCX in one process.
 class Deregistration : public FabricTest {
 protected:
     static Program::Memory allocate(const Program &program) { return program.allocate(kSize + kOffset); }
-    /// To itself, with memory handles of UCX's own making.
+    /// Sends to the own worker without memory handles, so that UCX registers the memory.
     static void send(Side &side, const Program::Memory &from, const Program::Memory &to) {
         ucp_request_param_t param{};
         ucs_status_ptr_t received =
@@ -43,13 +37,13 @@ protected:
 TEST_F(Deregistration, unhooked_memory_can_be_freed_after_the_next_registration) {
     Program program(Program::Calls::looked_up);
     Side side(kAllFeatures);
-    for (unsigned life = 0; life < 3; ++life) {
+    for (unsigned round = 0; round < 3; ++round) {
         const Program::Memory memory = allocate(program);
         {
-            const Mapped mapped(side, memory.data(kOffset), kSize);
+            const MappedRange mapped(side, memory.data(kOffset), kSize);
             EXPECT_FALSE(program.free(memory)) << "it is registered";
         }
-        register_something(side);
+        trigger_deregistration(side);
         EXPECT_TRUE(program.free(memory));
     }
 }
@@ -60,7 +54,7 @@ TEST_F(Deregistration, unhooked_memory_can_be_freed_at_once_without_cache) {
     Side side(kAllFeatures);
     const Program::Memory memory = allocate(program);
     {
-        const Mapped mapped(side, memory.data(kOffset), kSize);
+        const MappedRange mapped(side, memory.data(kOffset), kSize);
         EXPECT_FALSE(program.free(memory)) << "it is registered";
     }
     EXPECT_TRUE(program.free(memory));
@@ -71,7 +65,7 @@ TEST_F(Deregistration, unhooked_memory_stays_registered_after_a_send) {
     Side side(kAllFeatures);
     const Program::Memory from = allocate(program), to = allocate(program);
     send(side, from, to);
-    register_something(side);
+    trigger_deregistration(side);
     EXPECT_EQ(program.free(from), !kHasCache);
 }
 
@@ -91,20 +85,20 @@ TEST_F(Deregistration, unhooked_memory_can_be_freed_after_a_send_without_cache) 
 TEST_F(Deregistration, second_handle_to_the_memory_stays_valid) {
     run_pair([&](Side &side, bool first) {
         if (!first)
-            return obey(side);
+            return serve_writes(side);
         Program program(Program::Calls::looked_up);
         const Program::Memory memory = allocate(program);
-        std::optional<Mapped> whole(std::in_place, side, memory.data(), kSize + kOffset);
-        const Mapped part(side, memory.data(kOffset), kSize);
+        std::optional<MappedRange> whole(std::in_place, side, memory.data(), kSize + kOffset);
+        const MappedRange part(side, memory.data(kOffset), kSize);
         whole.reset();
-        register_something(side);
+        trigger_deregistration(side);
         if (program.free(memory))
-            throw Failure("what is registered was unmapped");
+            throw Failure("registered memory was unmapped");
         const std::vector<char> bytes = pattern(kSize, 2);
-        have_written(side, {part.key(), memory.address + kOffset, bytes});
+        request_write(side, {part.key(), memory.address + kOffset, bytes});
         if (program.read(memory, kSize, kOffset) != bytes)
             throw Failure("wrong bytes");
-        dismiss(side);
+        end_writes(side);
     });
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What UCX registers of card memory is what was asked for: whatever the range, a remote write changes exactly its bytes and
-// none of its neighbours, and the card's engines see them.
-#include "counted.h"
+// Registration of any range of card memory: a remote write changes exactly its bytes, none beside them, and the card's
+// engines see it.
 #include "fabric.h"
 #include "owner.h"
+#include "read_counters.h"
 
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ using namespace e2e;
 
 namespace {
 
-/// Allocations that lie side by side in one block, and what must be in them.
+/// Adjacent allocations in one block with their expected bytes.
 class Neighbours {
 public:
     Neighbours(Cards &cards, std::mt19937 &random, std::size_t count) : m_cards(cards) {
@@ -23,21 +23,21 @@ public:
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t size = sizes(random);
             m_buffers.emplace_back(cards.domain(), size);
-            m_wanted.push_back(uct_side::pattern(size, i));
-            cards.write(m_buffers.back(), m_wanted.back());
+            m_expected.push_back(uct_side::pattern(size, i));
+            cards.write(m_buffers.back(), m_expected.back());
         }
     }
 
     std::size_t count() const { return m_buffers.size(); }
     unsigned char *data(std::size_t i) const { return m_buffers[i].data(); }
-    Bytes &wanted(std::size_t i) { return m_wanted[i]; }
+    Bytes &expected(std::size_t i) { return m_expected[i]; }
 
     void check_all(const char *when) {
         for (std::size_t i = 0; i < count(); ++i) {
-            // The engines first: a look through the dma-buf flushes nothing.
-            if (m_cards.read(m_buffers[i], m_wanted[i].size()) != m_wanted[i])
+            // The engines read first: they must flush posted writes, which a read through the dma-buf does not.
+            if (m_cards.read(m_buffers[i], m_expected[i].size()) != m_expected[i])
                 throw Failure(std::string("the card's engines see wrong bytes ") + when);
-            if (m_cards.look(m_buffers[i], m_wanted[i].size()) != m_wanted[i])
+            if (m_cards.read_dmabuf(m_buffers[i], m_expected[i].size()) != m_expected[i])
                 throw Failure(std::string("wrong bytes in memory ") + when);
         }
     }
@@ -45,38 +45,38 @@ public:
 private:
     Cards &m_cards;
     std::vector<Buffer> m_buffers;
-    std::vector<Bytes> m_wanted;
+    std::vector<Bytes> m_expected;
 };
 
-/// Part of [0, size), at least one byte.
-std::pair<std::size_t, std::size_t> part(std::mt19937 &random, std::size_t size) {
+/// Offset and length of a random part of [0, size), at least one byte.
+std::pair<std::size_t, std::size_t> choose_part(std::mt19937 &random, std::size_t size) {
     const std::size_t begin = std::uniform_int_distribution<std::size_t>(0, size - 1)(random);
     return {begin, std::uniform_int_distribution<std::size_t>(1, size - begin)(random)};
 }
 
-/// The owner registers random ranges, some of which stay, and has parts of them written to.
-void own(Side &side) {
+/// Registers random ranges, keeps some of them, and requests writes to parts of them.
+void run_owner(Side &side) {
     std::mt19937 random(20'231);
     Cards cards;
     Neighbours memory(cards, random, 8);
-    std::vector<std::unique_ptr<Mapped>> kept;
+    std::vector<std::unique_ptr<MappedRange>> kept;
     for (unsigned round = 0; round < 150; ++round) {
         const std::size_t which = random() % memory.count();
-        const auto [begin, length] = part(random, memory.wanted(which).size());
-        auto mapped = std::make_unique<Mapped>(side, memory.data(which) + begin, length);
-        const auto [inside, amount] = part(random, length);
+        const auto [begin, length] = choose_part(random, memory.expected(which).size());
+        auto mapped = std::make_unique<MappedRange>(side, memory.data(which) + begin, length);
+        const auto [inside, amount] = choose_part(random, length);
         const Bytes bytes = uct_side::pattern(amount, 1000 + round);
-        have_written(side, {mapped->key(),
-                            reinterpret_cast<std::uint64_t>(memory.data(which) + begin + inside),
-                            {bytes.begin(), bytes.end()}});
+        request_write(side, {mapped->key(),
+                             reinterpret_cast<std::uint64_t>(memory.data(which) + begin + inside),
+                             {bytes.begin(), bytes.end()}});
         std::copy(bytes.begin(), bytes.end(),
-                  memory.wanted(which).begin() + static_cast<std::ptrdiff_t>(begin + inside));
+                  memory.expected(which).begin() + static_cast<std::ptrdiff_t>(begin + inside));
         memory.check_all("after a remote write");
         if (round % 3 == 0)
             kept.push_back(std::move(mapped));
     }
     kept.clear();
-    dismiss(side);
+    end_writes(side);
 }
 
 class Export : public FabricTest {
@@ -84,9 +84,9 @@ protected:
     static void write_to_random_ranges() {
         run_pair([](Side &side, bool first) {
             if (first)
-                own(side);
+                run_owner(side);
             else
-                obey(side);
+                serve_writes(side);
         });
     }
 };
@@ -109,19 +109,19 @@ TEST_F(RemoteWrite, read_after_posted_write_flushes_and_sees_it) {
     set("SOFTGAUDI_QUIRKS", "posted");
     run_pair([](Side &side, bool first) {
         if (!first)
-            return obey(side);
+            return serve_writes(side);
         Cards cards;
         const Buffer buffer(cards.domain(), 8192);
-        const Mapped mapped(side, buffer.data(), buffer.size());
-        const auto flushes = [] { return uct_side::count_calls("cs_flush_pci_hbw_writes"); };
+        const MappedRange mapped(side, buffer.data(), buffer.size());
+        const auto count_flushes = [] { return uct_side::count_calls("cs_flush_pci_hbw_writes"); };
         for (unsigned round = 0; round < 4; ++round) {
             const Bytes bytes = uct_side::pattern(8192, round);
-            have_written(side, {mapped.key(), buffer.address(), {bytes.begin(), bytes.end()}});
-            const std::uint64_t before = flushes();
+            request_write(side, {mapped.key(), buffer.address(), {bytes.begin(), bytes.end()}});
+            const std::uint64_t before = count_flushes();
             EXPECT_EQ(cards.read(buffer, bytes.size()), bytes) << round;
-            EXPECT_EQ(flushes(), before + 1) << round;
+            EXPECT_EQ(count_flushes(), before + 1) << round;
         }
-        dismiss(side);
+        end_writes(side);
     });
 }
 
@@ -140,7 +140,7 @@ TEST_F(RemoteWrite, without_registration_cache_changes_only_its_bytes) {
     write_to_random_ranges();
 }
 
-#ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and keeps no registrations
+#ifndef __SANITIZE_THREAD__ // under TSan UCX runs without its memory hooks and caches no registrations
 TEST_F(Export, whole_allocation_is_registered_once) {
     set("UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES", "gaudi");
     run_pair([](Side &side, bool first) {
@@ -148,10 +148,10 @@ TEST_F(Export, whole_allocation_is_registered_once) {
             return;
         Cards cards;
         const Buffer buffer(cards.domain(), 1 << 20);
-        const Mapped one(side, buffer.data() + 5000, 100);
-        const Moved before = counted();
-        const Mapped other(side, buffer.data() + 500'000, 1000);
-        EXPECT_EQ((counted() - before).registrations, 0u);
+        const MappedRange one(side, buffer.data() + 5000, 100);
+        const Moved before = read_counters();
+        const MappedRange other(side, buffer.data() + 500'000, 1000);
+        EXPECT_EQ((read_counters() - before).registrations, 0u);
     });
 }
 #endif
@@ -164,11 +164,11 @@ TEST_F(Export, hundreds_of_registrations_share_one_descriptor) {
             return;
         Cards cards;
         const Buffer buffer(cards.domain(), 8 << 20);
-        const Moved before = counted();
-        std::vector<std::unique_ptr<Mapped>> all;
+        const Moved before = read_counters();
+        std::vector<std::unique_ptr<MappedRange>> all;
         for (std::size_t i = 0; i < 600; ++i) // apart, so that UCX does not merge them
-            all.push_back(std::make_unique<Mapped>(side, buffer.data() + i * 8192, 4096));
-        const Moved moved = counted() - before;
+            all.push_back(std::make_unique<MappedRange>(side, buffer.data() + i * 8192, 4096));
+        const Moved moved = read_counters() - before;
         EXPECT_GE(moved.registrations, 600u);
         EXPECT_LE(moved.exports, 1u);
     });

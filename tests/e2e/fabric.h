@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A test with a fabric of software HCAs of its own.
+// A fixture with its own fabric of software HCAs.
 #pragma once
 
 #include <gtest/gtest.h>

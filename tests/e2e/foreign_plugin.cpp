@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A library of a program that is linked to libhl-thunk and loaded at run time.
+// A plugin that is linked to libhl-thunk and that a program loads at run time.
 #include "thunk/abi.h"
 
 extern "C" __attribute__((visibility("default"))) int use_card(int fd, uint64_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that uses a card as a framework does: with nothing but libhl-thunk's calls, by command submissions of its own.
+// A program that uses a card as a framework does: by calls of libhl-thunk and its own command submissions.
 #pragma once
 
 #include "soft/soft.h"
@@ -12,14 +12,14 @@ namespace e2e {
 
 class Program {
 public:
-    /// Called by name, as a program that is linked to the library; or looked up, where no hook sees it.
+    /// linked: by symbol, where hooks see the call; looked_up: by dlsym, where no hook does.
     enum class Calls { linked, looked_up };
 
     explicit Program(Calls calls) : m_linked(calls == Calls::linked) {
         m_fd = m_linked ? hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr)
-                        : found(&hlthunk_open, "hlthunk_open")(HLTHUNK_DEVICE_DONT_CARE, nullptr);
+                        : look_up(&hlthunk_open, "hlthunk_open")(HLTHUNK_DEVICE_DONT_CARE, nullptr);
         if (m_fd < 0)
-            throw Failure("no card opens");
+            throw Failure("hlthunk_open failed");
         for (char *area : {m_bounce.data(), m_commands.data()})
             (area == m_bounce.data() ? m_bounce_at : m_commands_at) = hlthunk_host_memory_map(m_fd, area, 0, kArea);
     }
@@ -41,24 +41,24 @@ public:
             memory.address = hlthunk_device_memory_map(m_fd, memory.handle, 0);
         } else {
             memory.handle =
-                found(&hlthunk_device_memory_alloc, "hlthunk_device_memory_alloc")(m_fd, size, 0, false, false);
-            memory.address = found(&hlthunk_device_memory_map, "hlthunk_device_memory_map")(m_fd, memory.handle, 0);
+                look_up(&hlthunk_device_memory_alloc, "hlthunk_device_memory_alloc")(m_fd, size, 0, false, false);
+            memory.address = look_up(&hlthunk_device_memory_map, "hlthunk_device_memory_map")(m_fd, memory.handle, 0);
         }
         if (memory.handle == 0 || memory.address == 0)
-            throw Failure("no memory on the card");
+            throw Failure("the card has no memory");
         return memory;
     }
-    /// False where the driver keeps it for a NIC that has it registered.
+    /// False if the driver refuses to unmap because an HCA has the memory registered.
     bool free(const Memory &memory) const {
         const int unmapped = m_linked ? hlthunk_memory_unmap(m_fd, memory.address)
-                                      : found(&hlthunk_memory_unmap, "hlthunk_memory_unmap")(m_fd, memory.address);
+                                      : look_up(&hlthunk_memory_unmap, "hlthunk_memory_unmap")(m_fd, memory.address);
         if (unmapped != 0)
             return false;
         const int freed = m_linked
                               ? hlthunk_device_memory_free(m_fd, memory.handle)
-                              : found(&hlthunk_device_memory_free, "hlthunk_device_memory_free")(m_fd, memory.handle);
+                              : look_up(&hlthunk_device_memory_free, "hlthunk_device_memory_free")(m_fd, memory.handle);
         if (freed != 0)
-            throw Failure("the program cannot free what it has unmapped");
+            throw Failure("hlthunk_device_memory_free failed after unmap");
         return true;
     }
     void close() {
@@ -67,7 +67,7 @@ public:
         if (m_linked)
             hlthunk_close(m_fd);
         else
-            found(&hlthunk_close, "hlthunk_close")(m_fd);
+            look_up(&hlthunk_close, "hlthunk_close")(m_fd);
         m_fd = -1;
     }
 
@@ -88,7 +88,7 @@ public:
         return bytes;
     }
     int fd() const { return m_fd; }
-    /// Whether a mapping starts there, by the driver's word: it exports no other address.
+    /// Whether a mapping starts at `address`: the driver exports no other address.
     bool is_mapped(std::uint64_t address) const {
         const int exported = hlthunk_device_mapped_memory_export_dmabuf_fd(m_fd, address, 4096, 0, O_RDWR | O_CLOEXEC);
         return exported >= 0 && ::close(exported) == 0;
@@ -98,13 +98,13 @@ private:
     static constexpr std::size_t kArea = 1 << 20;
 
     template <class Function>
-    static Function *found(Function *, const char *name) {
+    static Function *look_up(Function *, const char *name) {
         void *library = dlopen(std::getenv("GAUDI_THUNK"), RTLD_NOW);
         return reinterpret_cast<Function *>(dlsym(library, name));
     }
 
     void copy(std::uint32_t queue, std::uint64_t from, std::uint64_t to, std::size_t length) {
-        hlthunk_cs_flush_pci_hbw_writes(m_fd); // what a NIC wrote is to be seen by the card's engines
+        hlthunk_cs_flush_pci_hbw_writes(m_fd); // makes RDMA writes visible to the card's engines
         soft::Packets packets;
         packets.copy(from, to, static_cast<std::uint32_t>(length));
         std::memcpy(m_commands.data(), packets.data(), packets.size());
@@ -120,7 +120,7 @@ private:
         std::uint32_t status = 0;
         if (hlthunk_command_submission(m_fd, &in, &out) != 0 ||
             hlthunk_wait_for_cs(m_fd, out.seq, soft::kForever, &status) != 0)
-            throw Failure("the program's own copy fails");
+            throw Failure("a copy of the program failed");
     }
 
     const bool m_linked;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of a program that never heard of us, allocated before and after UCX starts, freed and allocated again: all of it
-// is sent, received, put into and got from, and the program itself checks every byte.
+// Memory of a program that uses only libhl-thunk, allocated before and after UCX starts, freed and allocated again, is
+// sent, received, put and got. The program checks every byte.
 #include "conversation.h"
-#include "counted.h"
 #include "foreign_program.h"
 #include "owner.h"
+#include "read_counters.h"
 
 #include <atomic>
 #include <filesystem>
@@ -18,14 +18,9 @@ using namespace e2e;
 namespace {
 
 constexpr std::size_t kSize = (3 << 20) + 5;
-constexpr std::size_t kOffset = 12345; // nobody's addresses are aligned
+constexpr std::size_t kOffset = 12345; // not aligned
 
-void expect(bool held, const char *what) {
-    if (!held)
-        throw Failure(what);
-}
-
-#ifdef __SANITIZE_THREAD__ // there UCX runs without its memory hooks: it keeps none, and receives through host memory
+#ifdef __SANITIZE_THREAD__ // under TSan UCX runs without its memory hooks, caches no registrations and receives staged
 constexpr bool kKeepsRegistrations = false;
 #else
 constexpr bool kKeepsRegistrations = true;
@@ -33,70 +28,64 @@ constexpr bool kKeepsRegistrations = true;
 
 struct Case {
     const char *name;
-    const char *transports; // null: as UCX chooses
+    const char *transports; // null: UCX chooses
     Program::Calls calls;
     bool module; // with libucm_gaudi
 
-    /// Whether anybody tells UCX that memory goes.
-    bool seen() const { return module && calls == Program::Calls::linked; }
+    /// Whether the hooks see the allocation.
+    bool hooked() const { return module && calls == Program::Calls::linked; }
     const char *quirks = "";
     bool zero_copy() const { return transports && std::string(transports).starts_with("rc_v"); }
 };
 
-/// What was freed stays registered until UCX looks after its registrations, and so long its address is not given away.
-void have_ucx_let_go(Side &side) {
-    std::vector<char> host(1 << 20);
-    const Mapped mapped(side, host.data(), host.size());
-}
-
 /// One side: the program and its UCX.
-class Both {
+class Peer {
 public:
-    Both(Side &side, bool first, std::unique_ptr<Program> &program, const Case &one)
+    Peer(Side &side, bool first, std::unique_ptr<Program> &program, const Case &one)
         : m_side(side), m_first(first), m_program(program), m_case(one) {}
 
-    /// The first sends its memory into the second's, in three ways.
+    /// Transfers from the first side to the second by tag, put and get.
     void transfer(const Program::Memory &memory, unsigned seed) {
         for (unsigned way = 0; way < 3; ++way) {
             const std::vector<char> bytes = pattern(kSize, seed * 3 + way);
             m_program->write(memory, m_first ? bytes : std::vector<char>(kSize), kOffset);
             m_side.meet();
-            const bool looks = m_first && m_case.zero_copy() && (way != 0 || kKeepsRegistrations);
-            const Moved before = looks ? counted() : Moved{};
+            const bool counts = m_first && m_case.zero_copy() && (way != 0 || kKeepsRegistrations);
+            const Moved before = counts ? read_counters() : Moved{};
             m_side.meet();
             if (way == 0)
                 send(memory);
             else
                 put_or_get(memory, way == 1);
             m_side.meet();
-            if (looks) {
-                const Moved moved = counted() - before;
-                expect(moved.staged() == 0, "bytes went through host memory");
-                expect(moved.direct >= kSize, "the NIC did not touch the card's memory");
+            if (counts) {
+                const Moved moved = read_counters() - before;
+                require(moved.staged() == 0, "bytes were staged");
+                require(moved.direct >= kSize, "the HCA did not access the card's memory");
             }
             m_side.meet();
-            expect(m_program->read(memory, kSize, kOffset) == bytes, "wrong bytes");
+            require(m_program->read(memory, kSize, kOffset) == bytes, "wrong bytes");
         }
     }
 
-    /// Sent, freed, and another in its place.
-    void whole_life(Program::Memory a) {
+    /// Transfers memory, frees it, and transfers a new allocation at its address.
+    void transfer_and_reuse(Program::Memory a) {
         const Program::Memory b = m_program->allocate(2 * kSize);
         transfer(a, 1);
         transfer(b, 2);
-        have_ucx_let_go(m_side);
+        trigger_deregistration(m_side);
         free(a);
-        have_ucx_let_go(m_side);
+        trigger_deregistration(m_side);
         const Program::Memory c = m_program->allocate(kSize + kOffset);
-        expect(c.address == a.address, "its address");
+        require(c.address == a.address, "the new allocation has another address");
         transfer(c, 3);
         transfer(b, 4);
-        have_ucx_let_go(m_side);
+        trigger_deregistration(m_side);
         free(b);
         free(c);
         m_program->close();
     }
-    void free(const Program::Memory &memory) { expect(m_program->free(memory), "the program cannot free its memory"); }
+    void free(const Program::Memory &memory) { require(m_program->free(memory), "the driver refused to unmap"); }
 
 private:
     void send(const Program::Memory &memory) {
@@ -107,16 +96,16 @@ private:
             m_side.finish(ucp_tag_recv_nbx(m_side.worker(), memory.data(kOffset), kSize, 1, ~0ull, &param),
                           "tag receive");
     }
-    /// The first puts, or the second gets.
+    /// The first side puts, or the second gets.
     void put_or_get(const Program::Memory &memory, bool put) {
-        const Mapped mapped(m_side, memory.data(kOffset), kSize);
-        const Place theirs = m_side.trade({mapped.key(), memory.address + kOffset});
+        const MappedRange mapped(m_side, memory.data(kOffset), kSize);
+        const Place remote = m_side.trade({mapped.key(), memory.address + kOffset});
         if (m_first == put) {
-            const RemoteKey key = unpack_key(m_side.peer(), theirs.key);
+            const RemoteKey key = unpack_key(m_side.peer(), remote.key);
             ucp_request_param_t param{};
             m_side.finish(
-                put ? ucp_put_nbx(m_side.peer(), memory.data(kOffset), kSize, theirs.address, key.get(), &param)
-                    : ucp_get_nbx(m_side.peer(), memory.data(kOffset), kSize, theirs.address, key.get(), &param),
+                put ? ucp_put_nbx(m_side.peer(), memory.data(kOffset), kSize, remote.address, key.get(), &param)
+                    : ucp_get_nbx(m_side.peer(), memory.data(kOffset), kSize, remote.address, key.get(), &param),
                 "put or get");
             m_side.flush(m_side.peer());
         }
@@ -129,16 +118,16 @@ private:
     const Case &m_case;
 };
 
-/// The modules that UCX finds: all, or all but the hooks. libucs reads where they are before main, so without them this
-/// process starts anew, with this test.
+/// Hides libucm_gaudi from UCX unless `hooks`. libucs reads the plugin path before main, so the process executes itself
+/// again with another path.
 class Modules {
 public:
     explicit Modules(bool hooks) {
-        constexpr const char *kMade = "E2E_MODULES";
+        constexpr const char *kVariable = "E2E_MODULES";
         if (hooks)
             return;
-        if (const char *made = std::getenv(kMade)) {
-            m_directory = made;
+        if (const char *copied = std::getenv(kVariable)) {
+            m_directory = copied;
             return;
         }
         const std::string all = std::getenv("UCX_PLUGIN_PATH");
@@ -148,12 +137,12 @@ public:
         for (const auto &file : std::filesystem::directory_iterator(all.substr(0, end)))
             if (file.path().filename().string().find("libucm_") != 0)
                 std::filesystem::copy(file.path(), directory / file.path().filename());
-        setenv(kMade, directory.c_str(), 1);
+        setenv(kVariable, directory.c_str(), 1);
         setenv("UCX_PLUGIN_PATH", (directory.string() + all.substr(end)).c_str(), 1);
         const auto *test = ::testing::UnitTest::GetInstance()->current_test_info();
         const std::string only = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
         execl("/proc/self/exe", "foreign_test", only.c_str(), nullptr);
-        throw Failure("the test cannot start itself");
+        throw Failure("execl of the test failed");
     }
     ~Modules() {
         std::error_code ignored;
@@ -180,14 +169,14 @@ protected:
     soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"}, m_fabric{"SOFTHCA_DIR", "softhca"};
 };
 
-/// Another thread of the program that maps and unmaps at full speed, for as long as it lives.
+/// A thread of the program that maps and unmaps at full speed until end().
 class Load {
 public:
     explicit Load(const Program &program)
         : m_thread([this, &program] {
               try {
                   for (; !m_over; ++m_times)
-                      // A search of UCX's for other memory may have it exported for the moment.
+                      // A probe for other memory may have this one exported, which makes unmap fail for a moment.
                       for (const Program::Memory memory = program.allocate(kSize); !program.free(memory);)
                           std::this_thread::yield();
               } catch (const Failure &) {
@@ -203,7 +192,7 @@ public:
         if (m_thread.joinable())
             m_thread.join();
     }
-    bool went_well() const { return !m_failed && m_times > 0; }
+    bool succeeded() const { return !m_failed && m_times > 0; }
 
 private:
     std::atomic<bool> m_over{false}, m_failed{false};
@@ -219,7 +208,7 @@ TEST_P(ForeignMemory, arrives_and_is_reused_with_card_opened_before_ucx) {
         program = std::make_unique<Program>(GetParam().calls);
         a = program->allocate(kSize + kOffset);
     };
-    run_pair([&](Side &side, bool first) { Both(side, first, program, GetParam()).whole_life(a); }, options);
+    run_pair([&](Side &side, bool first) { Peer(side, first, program, GetParam()).transfer_and_reuse(a); }, options);
 }
 
 TEST_P(ForeignMemory, arrives_and_is_reused_with_card_opened_after_ucx) {
@@ -228,41 +217,37 @@ TEST_P(ForeignMemory, arrives_and_is_reused_with_card_opened_after_ucx) {
         side.meet();
         if (first)
             program = std::make_unique<Program>(GetParam().calls);
-        side.meet(); // one after the other: each takes the first card that is free
+        side.meet(); // the sides open one after the other: each takes the first free card
         if (!first)
             program = std::make_unique<Program>(GetParam().calls);
-        Both(side, first, program, GetParam()).whole_life(program->allocate(kSize + kOffset));
+        Peer(side, first, program, GetParam()).transfer_and_reuse(program->allocate(kSize + kOffset));
     });
 }
 
-/// The domain's answer for one byte of the memory, whose mapping has that length; and the dma-buf has the byte.
+/// Expects that a query for one byte returns the mapping of `length` bytes and a dma-buf with that byte at its offset.
 void expect_export(const uct_side::Domain &domain, const Program::Memory &memory, std::size_t offset,
                    std::size_t length, const std::vector<char> &bytes) {
     const auto seen = domain.query(memory.data(offset), 1, 0x7f);
-    expect(seen && seen->mem_type == UCS_MEMORY_TYPE_GAUDI, "it is not recognised");
-    expect(seen->base_address == memory.data() && seen->alloc_length == length, "its range is another");
+    require(seen && seen->mem_type == UCS_MEMORY_TYPE_GAUDI, "the memory is not recognised");
+    require(seen->base_address == memory.data() && seen->alloc_length == length, "the query returns another range");
     char byte = 0;
     const ssize_t got = pread(seen->dmabuf_fd, &byte, 1, static_cast<off_t>(seen->dmabuf_offset));
     close(seen->dmabuf_fd);
-    expect(got == 1 && seen->dmabuf_offset == offset && byte == bytes[offset], "the dma-buf is of something else");
+    require(got == 1 && seen->dmabuf_offset == offset && byte == bytes[offset], "the dma-buf has other bytes");
 }
 
 TEST_P(ForeignMemory, query_returns_exact_range_and_offset) {
     Program program(GetParam().calls);
     const Program::Memory early = program.allocate(kSize);
-    ucp_params_t params{};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_TAG;
-    ucp_context_h context = nullptr;
-    check(ucp_init(&params, nullptr, &context), "ucp_init");
+    ucp_context_h context = init_ucp();
     {
         const uct_side::Domain domain;
         const Program::Memory late = program.allocate(kSize);
         for (const Program::Memory *memory : {&early, &late}) {
             const std::vector<char> bytes = pattern(kSize, 1);
             program.write(*memory, bytes);
-            // What nobody saw being allocated is known by the pages that it takes.
-            const std::size_t length = memory == &late && GetParam().seen() ? kSize : uct_side::kPage;
+            // The length of memory that no hook saw is known in whole pages only.
+            const std::size_t length = memory == &late && GetParam().hooked() ? kSize : uct_side::kPage;
             for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, kOffset, kSize - 1})
                 expect_export(domain, *memory, offset, length, bytes);
         }
@@ -276,21 +261,21 @@ TEST_P(ForeignMemory, reused_address_never_uses_a_stale_registration) {
     options.before = [&](bool) { program = std::make_unique<Program>(GetParam().calls); };
     run_pair(
         [&](Side &side, bool first) {
-            Both both(side, first, program, GetParam());
+            Peer peer(side, first, program, GetParam());
             Load load(*program);
             std::set<std::uint64_t> addresses;
-            constexpr unsigned kLives = 4;
-            for (unsigned life = 0; life < kLives; ++life) {
+            constexpr unsigned kRounds = 4;
+            for (unsigned round = 0; round < kRounds; ++round) {
                 const Program::Memory memory = program->allocate(kSize + kOffset);
                 addresses.insert(memory.address);
-                both.transfer(memory, life);
-                have_ucx_let_go(side);
-                both.free(memory);
-                have_ucx_let_go(side);
+                peer.transfer(memory, round);
+                trigger_deregistration(side);
+                peer.free(memory);
+                trigger_deregistration(side);
             }
             load.end();
-            expect(load.went_well(), "the other thread's memory");
-            expect(addresses.size() < kLives, "addresses that were used again");
+            require(load.succeeded(), "an allocation of the other thread failed");
+            require(addresses.size() < kRounds, "no address was used again");
         },
         options);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A card that nobody can copy to or from, as a Gaudi3 without a framework: its memory is reached by the HCA alone, and
-// put, get, tag and active messages between two such cards work all the same. The test fills and reads the memory by
-// RDMA too, from host memory.
+// Cards without a copy path, as a Gaudi3 without a framework: put, get, tag and active messages between two of them work,
+// because the HCA alone accesses their memory. The test fills and reads that memory by RDMA from host memory.
 #include "conversation.h"
-#include "counted.h"
 #include "fabric.h"
+#include "read_counters.h"
 
 using namespace e2e;
 
@@ -16,8 +15,7 @@ class Gaudi3 : public FabricTest, public ::testing::WithParamInterface<Operation
 protected:
     Gaudi3() {
         set("SOFTGAUDI_MODEL", "gaudi3");
-        // UCX asks rc_verbs for room for answers of 64 bytes in the queue, and then reads no less than 65 bytes by RDMA
-        // into card memory: shorter reads are made of messages, and those need a copy path.
+        // By default UCX emulates reads of up to 64 bytes into card memory by messages, which need a copy path.
         if (GetParam() == Operation::get)
             set("UCX_RC_VERBS_TX_INLINE_RESP", "0");
     }
@@ -28,7 +26,7 @@ TEST_P(Gaudi3, memory_is_exchanged_without_copy_path) {
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kLengths.back());
         for (const std::size_t size : kLengths) {
             std::vector<Moved> looks;
-            exchange(side, first, GetParam(), memory, size, true, [&] { looks.push_back(counted()); });
+            exchange(side, first, GetParam(), memory, size, true, [&] { looks.push_back(read_counters()); });
             if (first) {
                 const Moved moved = looks.at(1) - looks.at(0);
                 EXPECT_EQ(moved.staged(), 0u) << size;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libucm_gaudi in a real UCX: what its events say, and that a program's calls go on undisturbed.
+// libucm_gaudi in a real UCX: the events it raises, and that the calls of a program still work.
+#include "conversation.h"
 #include "foreign_program.h"
 #include "printed.h"
 
@@ -31,29 +32,27 @@ namespace {
 constexpr std::size_t kSize = (1 << 20) + 77;
 
 template <class Function>
-Function *in_ucx(const char *name) {
+Function *find_in_ucx(const char *name) {
     return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
 }
-#define IN_UCX(function) in_ucx<decltype(function)>(#function) // by its type only: the test is not linked to libucm
+#define IN_UCX(function)                                                                                               \
+    find_in_ucx<decltype(function)>(#function) // uses the type only: the test is not linked to libucm
 
-struct Told {
+struct Event {
     ucm_event_type_t type;
     std::uint64_t address;
     std::size_t size;
     ucs_memory_type_t mem_type;
     ucs_sys_device_t sys_dev;
     std::uint8_t mem_flags;
-    bool mapped; // for the driver, at that moment
+    bool mapped; // whether the driver had it mapped during the event
 };
 
 class Hooks : public ::testing::Test {
 protected:
-    /// UCX starts, and its first question loads the modules and installs the hooks.
+    /// Starts UCX: its memory-type cache loads libucm_gaudi, which installs the hooks.
     void start_ucx() {
-        ucp_params_t params{};
-        params.field_mask = UCP_PARAM_FIELD_FEATURES;
-        params.features = UCP_FEATURE_TAG;
-        check(ucp_init(&params, nullptr, &m_context), "ucp_init");
+        m_context = init_ucp();
         ASSERT_EQ(IN_UCX(ucm_set_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, 1, listen, this),
                   UCS_OK);
     }
@@ -63,18 +62,18 @@ protected:
         IN_UCX(ucm_unset_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, listen, this);
         ucp_cleanup(m_context);
     }
-    std::vector<Told> told() {
+    std::vector<Event> events() {
         const std::lock_guard guard(m_mutex);
-        return m_told;
+        return m_events;
     }
-    /// What UCX's cache has for an address.
-    static ucs_memory_type_t remembered(std::uint64_t address) {
+    /// The type of an address in UCX's memory-type cache.
+    static ucs_memory_type_t look_up_in_memtype_cache(std::uint64_t address) {
         ucs_memory_info_t info{};
         const auto *pointer = reinterpret_cast<const void *>(address);
         return IN_UCX(ucs_memtype_cache_lookup)(pointer, 1, &info) == UCS_OK ? info.type : UCS_MEMORY_TYPE_HOST;
     }
-    /// What UCX takes an address for.
-    ucs_memory_type_t type_of(const void *address, std::size_t length) {
+    /// The type that UCP detects.
+    ucs_memory_type_t detect_type(const void *address, std::size_t length) {
         ucp_mem_map_params_t params{};
         params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
         params.address = const_cast<void *>(address);
@@ -89,27 +88,27 @@ protected:
     }
 
     soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"};
-    std::atomic<unsigned> m_events{0};
+    std::atomic<unsigned> m_event_count{0};
     ucp_context_h m_context = nullptr;
-    const Program *m_program = nullptr; // which is asked about mappings at each event
+    const Program *m_program = nullptr; // if set, each event probes its mapping
 
 private:
     static void listen(ucm_event_type_t type, ucm_event_t *event, void *arg) {
         auto &self = *static_cast<Hooks *>(arg);
-        ++self.m_events;
+        ++self.m_event_count;
         const auto address = reinterpret_cast<std::uint64_t>(event->mem_type.address);
         const bool mapped = self.m_program && self.m_program->is_mapped(address);
         const std::lock_guard guard(self.m_mutex);
-        self.m_told.push_back({type, address, event->mem_type.size, event->mem_type.mem_type, event->mem_type.sys_dev,
-                               event->mem_type.mem_flags, mapped});
+        self.m_events.push_back({type, address, event->mem_type.size, event->mem_type.mem_type, event->mem_type.sys_dev,
+                                 event->mem_type.mem_flags, mapped});
     }
     std::mutex m_mutex;
-    std::vector<Told> m_told;
+    std::vector<Event> m_events;
 };
 
 TEST_F(Hooks, map_and_unmap_raise_events_with_all_attributes) {
     start_ucx();
-    const Program neighbour(Program::Calls::linked); // has the first card
+    const Program other(Program::Calls::linked); // takes the first card
     const Program program(Program::Calls::linked);
     std::array<char, 13> bus_id{};
     ASSERT_EQ(hlthunk_get_pci_bus_id_from_fd(program.fd(), bus_id.data(), bus_id.size()), 0);
@@ -117,20 +116,20 @@ TEST_F(Hooks, map_and_unmap_raise_events_with_all_attributes) {
     ASSERT_EQ(IN_UCX(ucs_topo_find_device_by_bdf_name)(bus_id.data(), &device), UCS_OK);
     m_program = &program;
     const Program::Memory memory = program.allocate(kSize);
-    const auto come = told();
-    ASSERT_EQ(come.size(), 1u);
-    EXPECT_EQ(come[0].type, UCM_EVENT_MEM_TYPE_ALLOC);
+    const auto after_map = events();
+    ASSERT_EQ(after_map.size(), 1u);
+    EXPECT_EQ(after_map[0].type, UCM_EVENT_MEM_TYPE_ALLOC);
     ASSERT_TRUE(program.free(memory));
-    const auto gone = told();
-    ASSERT_EQ(gone.size(), 2u);
-    EXPECT_EQ(gone[1].type, UCM_EVENT_MEM_TYPE_FREE);
-    for (const Told &event : gone) {
+    const auto after_unmap = events();
+    ASSERT_EQ(after_unmap.size(), 2u);
+    EXPECT_EQ(after_unmap[1].type, UCM_EVENT_MEM_TYPE_FREE);
+    for (const Event &event : after_unmap) {
         EXPECT_EQ(event.address, memory.address);
         EXPECT_EQ(event.size, kSize);
         EXPECT_EQ(event.mem_type, UCS_MEMORY_TYPE_GAUDI);
-        EXPECT_EQ(event.sys_dev, device) << "that card's";
-        EXPECT_EQ(event.mem_flags, 1u) << "it can be registered";
-        EXPECT_TRUE(event.mapped) << "after the library's map, and before its unmap";
+        EXPECT_EQ(event.sys_dev, device);
+        EXPECT_EQ(event.mem_flags, 1u) << "registrable";
+        EXPECT_TRUE(event.mapped) << "events come after the library's map and before its unmap";
     }
     EXPECT_FALSE(program.is_mapped(memory.address));
 }
@@ -140,20 +139,20 @@ TEST_F(Hooks, handler_of_existing_memory_gets_the_device_range_as_unknown) {
     const Program program(Program::Calls::linked);
     const Program::Memory memory = program.allocate(kSize);
     std::vector<ucm_event_t> existing;
-    const ucm_event_callback_t hear = [](ucm_event_type_t type, ucm_event_t *event, void *arg) {
+    const ucm_event_callback_t collect = [](ucm_event_type_t type, ucm_event_t *event, void *arg) {
         if (type == UCM_EVENT_MEM_TYPE_ALLOC)
             static_cast<std::vector<ucm_event_t> *>(arg)->push_back(*event);
     };
     ASSERT_EQ(
-        IN_UCX(ucm_set_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_FLAG_EXISTING_ALLOC, 2, hear, &existing),
+        IN_UCX(ucm_set_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_FLAG_EXISTING_ALLOC, 2, collect, &existing),
         UCS_OK);
-    IN_UCX(ucm_unset_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC, hear, &existing);
+    IN_UCX(ucm_unset_event_handler)(UCM_EVENT_MEM_TYPE_ALLOC, collect, &existing);
     ASSERT_EQ(existing.size(), 1u);
     EXPECT_EQ(existing[0].mem_type.mem_type, UCS_MEMORY_TYPE_UNKNOWN);
     const auto base = reinterpret_cast<std::uint64_t>(existing[0].mem_type.address);
     EXPECT_LE(base, memory.address);
     EXPECT_LE(memory.address + kSize, base + existing[0].mem_type.size);
-    EXPECT_GT(base, 1ull << 57) << "no processor has such an address";
+    EXPECT_GT(base, 1ull << 57) << "no host address is so high";
     EXPECT_TRUE(program.free(memory));
 }
 
@@ -164,10 +163,10 @@ TEST_F(Hooks, host_memory_raises_no_event) {
     ASSERT_NE(memory, nullptr);
     const std::uint64_t mapped = hlthunk_host_memory_map(program.fd(), memory, 0, kSize);
     EXPECT_NE(mapped, 0u);
-    EXPECT_EQ(type_of(memory, kSize), UCS_MEMORY_TYPE_HOST);
+    EXPECT_EQ(detect_type(memory, kSize), UCS_MEMORY_TYPE_HOST);
     EXPECT_EQ(hlthunk_memory_unmap(program.fd(), mapped), 0);
     hlthunk_free(memory);
-    EXPECT_THAT(told(), IsEmpty());
+    EXPECT_THAT(events(), IsEmpty());
 }
 
 TEST_F(Hooks, mapping_from_before_or_after_ucx_start_is_recognised) {
@@ -176,12 +175,12 @@ TEST_F(Hooks, mapping_from_before_or_after_ucx_start_is_recognised) {
     start_ucx();
     const Program::Memory after = early.allocate(kSize);
     for (const Program::Memory &memory : {before, after}) {
-        EXPECT_EQ(type_of(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
-        EXPECT_EQ(type_of(memory.data(777), 1000), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_EQ(detect_type(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_EQ(detect_type(memory.data(777), 1000), UCS_MEMORY_TYPE_GAUDI);
         EXPECT_TRUE(early.free(memory));
-        const Program::Memory over = early.allocate(3 * kSize);
-        EXPECT_EQ(type_of(over.data(2 * kSize), kSize), UCS_MEMORY_TYPE_GAUDI);
-        EXPECT_TRUE(early.free(over));
+        const Program::Memory larger = early.allocate(3 * kSize);
+        EXPECT_EQ(detect_type(larger.data(2 * kSize), kSize), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_TRUE(early.free(larger));
     }
 }
 
@@ -218,10 +217,11 @@ TEST_F(Hooks, installation_during_allocations_misses_none_afterwards) {
     EXPECT_EQ(failed, 0u);
     for (const auto &of_one : addresses)
         for (const std::uint64_t address : of_one)
-            EXPECT_EQ(remembered(address), UCS_MEMORY_TYPE_UNKNOWN) << "it came while hooks were put in, and went";
-    const std::size_t before = told().size();
+            EXPECT_EQ(look_up_in_memtype_cache(address), UCS_MEMORY_TYPE_UNKNOWN)
+                << "the mapping came during the installation and is gone";
+    const std::size_t before = events().size();
     EXPECT_TRUE(program.free(program.allocate(kSize)));
-    EXPECT_EQ(told().size(), before + 2);
+    EXPECT_EQ(events().size(), before + 2);
 }
 
 TEST_F(Hooks, library_loaded_later_is_hooked) {
@@ -231,12 +231,12 @@ TEST_F(Hooks, library_loaded_later_is_hooked) {
         void *plugin = dlopen(FOREIGN_PLUGIN, RTLD_NOW | RTLD_LOCAL);
         ASSERT_NE(plugin, nullptr) << dlerror();
         auto *use = reinterpret_cast<int (*)(int, std::uint64_t)>(dlsym(plugin, "use_card"));
-        const std::size_t before = told().size();
+        const std::size_t before = events().size();
         EXPECT_EQ(use(program.fd(), kSize), 0);
-        EXPECT_EQ(told().size(), before + 2) << "its mapping came and went";
+        EXPECT_EQ(events().size(), before + 2) << "map and unmap by the plugin";
         EXPECT_EQ(dlclose(plugin), 0);
         EXPECT_TRUE(program.free(program.allocate(kSize)));
-        EXPECT_EQ(told().size(), before + 4);
+        EXPECT_EQ(events().size(), before + 4);
     }
 }
 
@@ -257,14 +257,14 @@ TEST_F(Hooks, dlclose_of_their_module_keeps_them_installed) {
     EXPECT_EQ(dlclose(module), 0); // UCX's own
     const Program program(Program::Calls::linked);
     EXPECT_TRUE(program.free(program.allocate(kSize)));
-    EXPECT_EQ(told().size(), 2u);
+    EXPECT_EQ(events().size(), 2u);
 }
 
 TEST_F(Hooks, forked_child_raises_no_event) {
     start_ucx();
     const Program program(Program::Calls::linked);
     const Program::Memory kept = program.allocate(kSize);
-    // A thread that may be in the middle of a hook at the fork, and is not in the child to come out of it.
+    // At the fork this thread may hold a lock of a hook, which nothing in the child would release.
     std::atomic<bool> over{false}, well{true};
     std::thread busy([&] {
         while (!over && well)
@@ -273,23 +273,23 @@ TEST_F(Hooks, forked_child_raises_no_event) {
     for (unsigned time = 0; time < 50; ++time) {
         const pid_t child = fork();
         if (child == 0) {
-            alarm(60); // rather than hang
-            const unsigned before = m_events;
+            alarm(60); // ends a child that hangs
+            const unsigned before = m_event_count;
             const std::uint64_t handle = hlthunk_device_memory_alloc(program.fd(), kSize, 0, false, false);
             const std::uint64_t address = hlthunk_device_memory_map(program.fd(), handle, 0);
             const bool good = handle && address && hlthunk_memory_unmap(program.fd(), address) == 0 &&
                               hlthunk_device_memory_free(program.fd(), handle) == 0;
-            _exit(!good ? 1 : m_events != before ? 2 : 0);
+            _exit(!good ? 1 : m_event_count != before ? 2 : 0);
         }
         int status = 0;
         EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_TRUE(WIFEXITED(status)) << "it hung";
-        EXPECT_EQ(WEXITSTATUS(status), 0) << "1: its calls failed; 2: UCX was told in the child";
+        EXPECT_TRUE(WIFEXITED(status)) << "the child hung";
+        EXPECT_EQ(WEXITSTATUS(status), 0) << "1: a call failed; 2: an event was raised in the child";
     }
     over = true;
     busy.join();
     EXPECT_TRUE(well);
-    EXPECT_EQ(type_of(kept.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+    EXPECT_EQ(detect_type(kept.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
     EXPECT_TRUE(program.free(kept));
 }
 
@@ -301,8 +301,8 @@ TEST_F(Hooks, second_libhl_thunk_is_probed_instead_of_hooked) {
     start_ucx();
     const Program program(Program::Calls::linked);
     const Program::Memory memory = program.allocate(kSize);
-    EXPECT_EQ(type_of(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
-    EXPECT_THAT(told(), IsEmpty());
+    EXPECT_EQ(detect_type(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+    EXPECT_THAT(events(), IsEmpty());
     EXPECT_THAT(printed.text(), ::testing::HasSubstr("no Gaudi memory hooks, so memory of others is looked for at each "
                                                      "use: hook failed with EEXIST: another libhl-thunk than"));
 }
@@ -310,10 +310,10 @@ TEST_F(Hooks, second_libhl_thunk_is_probed_instead_of_hooked) {
 TEST_F(Hooks, card_closed_and_reopened_is_recognised) {
     const Printed printed;
     start_ucx();
-    for (unsigned life = 0; life < 3; ++life) {
+    for (unsigned session = 0; session < 3; ++session) {
         Program program(Program::Calls::linked);
         const Program::Memory memory = program.allocate(kSize);
-        EXPECT_EQ(type_of(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
+        EXPECT_EQ(detect_type(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
         program.close();
     }
     EXPECT_THAT(printed.text(), ::testing::HasSubstr("was closed by the program that had opened it"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gaudi memory through UCX's own ib module with its default thresholds: connected and datagram queue pairs, one rail and
-// two, cards and host memory at the other end. Every byte is checked, and the counters tell which way it went.
+// Gaudi memory through UCX's ib module with default thresholds: connected and datagram queue pairs, one and two rails,
+// Gaudi and host memory at the other end. Every byte is checked, and counters show whether it was staged.
 #include "conversation.h"
-#include "counted.h"
 #include "fabric.h"
+#include "read_counters.h"
 
 #include <algorithm>
 #include <tuple>
@@ -16,7 +16,7 @@ constexpr auto kHost = UCS_MEMORY_TYPE_HOST;
 constexpr auto kGaudi = UCS_MEMORY_TYPE_GAUDI;
 constexpr std::array kMessages = {Operation::put, Operation::get, Operation::tag, Operation::am};
 constexpr std::array<std::size_t, 7> kLengths = {0, 1, 8, 4095, 65536, (1 << 20) + 3, 16 << 20};
-constexpr std::size_t kRendezvous = 65536; // large enough for one in every case below
+constexpr std::size_t kRendezvous = 65536; // UCX chooses rendezvous from this size on in every case below
 
 struct Way {
     const char *transport;
@@ -24,17 +24,17 @@ struct Way {
     ucs_memory_type_t first, second;
 
     bool datagrams() const { return std::string(transport) == "ud_v"; }
-    /// Whether UCX itself takes zero copy at this size; where it does not, it copies through host memory by its own rules.
+    /// Whether UCX chooses zero copy at this size; otherwise it stages.
     bool zero_copy(std::size_t size) const {
         if (datagrams())
-            return false; // datagrams know no RDMA: the receiver's bytes come in host memory
+            return false; // datagrams have no RDMA: the receiver gets the bytes in host memory
         switch (operation) {
         case Operation::put:
             return true;
         case Operation::get:
-            return size > 64 || first == kHost; // shorter reads into other memory are made of messages
+            return size > 64 || first == kHost; // UCX emulates shorter reads into device memory by messages
         default:
-            return first == kGaudi || size >= kRendezvous; // short messages of host memory are sent as they are
+            return first == kGaudi || size >= kRendezvous; // short messages of host memory are sent eagerly
         }
     }
 };
@@ -47,10 +47,10 @@ protected:
             set(variable, std::to_string(rails));
     }
 
-    /// One transfer, and what it moved; only the first side looks.
-    static Moved transfer(Side &side, bool first, const Way &way, Memory &memory, std::size_t size) {
+    /// What one transfer moved; only the first side reads the counters.
+    static Moved measure_transfer(Side &side, bool first, const Way &way, Memory &memory, std::size_t size) {
         std::vector<Moved> looks;
-        exchange(side, first, way.operation, memory, size, true, [&] { looks.push_back(counted()); });
+        exchange(side, first, way.operation, memory, size, true, [&] { looks.push_back(read_counters()); });
         return first ? looks.at(1) - looks.at(0) : Moved{};
     }
 };
@@ -59,13 +59,13 @@ void expect_direct(const Way &way, std::size_t size, const Moved &moved) {
     const std::uint64_t ends = (way.first == kGaudi ? 1u : 0u) + (way.second == kGaudi ? 1u : 0u);
     EXPECT_EQ(moved.staged(), 0u) << size;
     EXPECT_EQ(moved.direct, ends * size) << size;
-    EXPECT_EQ(moved.registrations, 0u) << size << ": the memory was registered before";
+    EXPECT_EQ(moved.registrations, 0u) << size << ": the memory is registered already";
 }
 
 void expect_staged(const Way &way, std::size_t size, const Moved &moved) {
     if (way.operation == Operation::am && size < kRendezvous)
-        return; // handed to the program in host memory, and what it then does is its own affair
-    // Datagrams of card memory may leave it directly, and arrive in host memory.
+        return; // the active-message callback gets the bytes in host memory
+    // The HCA may read datagrams from card memory, but they arrive in host memory.
     const bool received = way.operation == Operation::get ? way.first == kGaudi : way.second == kGaudi;
     EXPECT_GE(moved.staged(), received ? size : 0) << size;
 }
@@ -81,7 +81,7 @@ TEST_P(IbTransfer, arrives_staged_only_where_ucx_chooses_so) {
     run_pair([&](Side &side, bool first) {
         Memory memory(side, first ? way.first : way.second, kLengths.back());
         for (const std::size_t size : kLengths) {
-            const Moved moved = transfer(side, first, way, memory, size);
+            const Moved moved = measure_transfer(side, first, way, memory, size);
             if (!first)
                 continue;
             if (way.zero_copy(size))
@@ -94,9 +94,9 @@ TEST_P(IbTransfer, arrives_staged_only_where_ucx_chooses_so) {
 
 std::string case_name(const ::testing::TestParamInfo<Case> &info) {
     const auto &[transport, rails, operation, types] = info.param;
-    const auto letter = [](ucs_memory_type_t type) { return type == kHost ? "host" : "gaudi"; };
-    return std::string(name(operation)) + "_" + letter(types.first) + "_" + letter(types.second) + "_" + transport +
-           (rails == 1 ? "_one_rail" : "_two_rails");
+    const auto type_name = [](ucs_memory_type_t type) { return type == kHost ? "host" : "gaudi"; };
+    return std::string(name(operation)) + "_" + type_name(types.first) + "_" + type_name(types.second) + "_" +
+           transport + (rails == 1 ? "_one_rail" : "_two_rails");
 }
 
 INSTANTIATE_TEST_SUITE_P(, IbTransfer,
@@ -110,13 +110,13 @@ class IbOperation : public Ib, public ::testing::WithParamInterface<Operation> {
 protected:
     Way way() const { return {"rc_v", GetParam(), kGaudi, kGaudi}; }
 
-    /// How many HCAs carried a large transfer.
-    std::size_t devices_of_a_large_transfer() {
+    /// The number of HCAs that carried a large transfer.
+    std::size_t count_devices_of_a_large_transfer() {
         std::size_t used = 0;
         run_pair([&](Side &side, bool first) {
             constexpr std::size_t kSize = 16 << 20;
             Memory memory(side, kGaudi, kSize);
-            const Moved moved = transfer(side, first, way(), memory, kSize);
+            const Moved moved = measure_transfer(side, first, way(), memory, kSize);
             used = static_cast<std::size_t>(
                 std::ranges::count_if(moved.direct_by_device, [](std::uint64_t bytes) { return bytes > kSize / 4; }));
         });
@@ -128,7 +128,7 @@ TEST_P(IbOperation, quarter_of_a_gibibyte_stages_nothing) {
     run_pair([&](Side &side, bool first) {
         constexpr std::size_t kSize = 256 << 20;
         Memory memory(side, kGaudi, kSize);
-        const Moved moved = transfer(side, first, way(), memory, kSize);
+        const Moved moved = measure_transfer(side, first, way(), memory, kSize);
         if (first)
             expect_direct(way(), kSize, moved);
     });
@@ -136,12 +136,12 @@ TEST_P(IbOperation, quarter_of_a_gibibyte_stages_nothing) {
 
 TEST_P(IbOperation, one_rail_uses_one_hca) {
     use("rc_v", 1);
-    EXPECT_EQ(devices_of_a_large_transfer(), 1u);
+    EXPECT_EQ(count_devices_of_a_large_transfer(), 1u);
 }
 
 TEST_P(IbOperation, two_rails_use_two_hcas) {
     use("rc_v", 2);
-    EXPECT_EQ(devices_of_a_large_transfer(), 2u);
+    EXPECT_EQ(count_devices_of_a_large_transfer(), 2u);
 }
 
 TEST_P(IbOperation, many_transfers_register_once) {
@@ -150,13 +150,14 @@ TEST_P(IbOperation, many_transfers_register_once) {
         Memory memory(side, kGaudi, 2 * kSize);
         exchange(side, first, GetParam(), memory, kSize, false);
         side.meet();
-        const Moved before = first ? counted() : Moved{};
+        const Moved before = first ? read_counters() : Moved{};
         side.meet();
         for (std::size_t i = 0; i < 100; ++i)
-            exchange(side, first, GetParam(), memory, kSize + i, false); // without a handle: UCX has to find it
+            exchange(side, first, GetParam(), memory, kSize + i,
+                     false); // without a handle UCX looks up its registration
         side.meet();
         if (first) {
-            const Moved moved = counted() - before;
+            const Moved moved = read_counters() - before;
             EXPECT_EQ(moved.registrations, 0u);
             EXPECT_EQ(moved.exports, 0u);
             EXPECT_GE(moved.direct, 200 * kSize);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX's log handlers are a stack of the whole process, last in, first out: a program that pushes one and pops it again
-// must get back its own, whatever UCX loaded in between.
+// UCX's log handlers are a stack of the whole process, so a module that pushes one would make a program pop the wrong
+// handler: the handler of the program stays on top.
 #include "conversation.h"
 
 #include <ucs/debug/log_def.h>
@@ -9,11 +9,11 @@ using namespace e2e;
 
 namespace {
 
-unsigned g_lines = 0;
+unsigned s_lines = 0;
 
-ucs_log_func_rc_t count(const char *, unsigned, const char *, ucs_log_level_t, const ucs_log_component_config_t *,
-                        const char *, va_list) {
-    ++g_lines;
+ucs_log_func_rc_t count_line(const char *, unsigned, const char *, ucs_log_level_t, const ucs_log_component_config_t *,
+                             const char *, va_list) {
+    ++s_lines;
     return UCS_LOG_FUNC_RC_STOP;
 }
 
@@ -24,16 +24,16 @@ void log_a_line() {
 
 class LogHandler : public ::testing::Test {
 protected:
-    LogHandler() { ucs_log_push_handler(count); }
+    LogHandler() { ucs_log_push_handler(count_line); }
 
-    /// Pops one handler and expects that it was the test's own.
-    void expect_own_on_top() const {
-        g_lines = 0;
+    /// Pops one handler and expects that it was the one of the test.
+    void expect_own_handler_on_top() const {
+        s_lines = 0;
         log_a_line();
-        EXPECT_EQ(g_lines, 1u);
+        EXPECT_EQ(s_lines, 1u);
         ucs_log_pop_handler();
         log_a_line();
-        EXPECT_EQ(g_lines, 1u) << "the handler popped was another one, and the program's own stays for good";
+        EXPECT_EQ(s_lines, 1u) << "the popped handler was not the one of the program";
         EXPECT_EQ(ucs_log_num_handlers(), m_before);
     }
 
@@ -41,12 +41,8 @@ protected:
 };
 
 TEST_F(LogHandler, stays_on_top_after_ucp_init) {
-    ucp_params_t params{};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_TAG;
-    ucp_context_h context = nullptr;
-    ASSERT_EQ(ucp_init(&params, nullptr, &context), UCS_OK);
-    expect_own_on_top();
+    ucp_context_h context = init_ucp();
+    expect_own_handler_on_top();
     ucp_cleanup(context);
     EXPECT_EQ(ucs_log_num_handlers(), m_before);
 }
@@ -55,7 +51,7 @@ TEST_F(LogHandler, stays_on_top_after_mapping_gaudi_memory) {
     {
         Side side(UCP_FEATURE_RMA);
         const Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 1 << 20);
-        expect_own_on_top();
+        expect_own_handler_on_top();
     }
     EXPECT_EQ(ucs_log_num_handlers(), m_before);
 }

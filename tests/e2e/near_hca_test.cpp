@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX moves the memory of a card over the HCA that is on the card's own PCIe switch.
+// UCX transfers the memory of a card by the HCA at the same PCIe switch.
 #include "conversation.h"
-#include "counted.h"
+#include "read_counters.h"
 
 #include <stdlib.h>
 
@@ -13,10 +13,10 @@ constexpr std::size_t kSize = 1 << 20;
 
 struct Case {
     const char *name;
-    const char *first, *second; // cards by their numbers, both on one switch
-    unsigned hca;               // that is on it too
+    const char *first, *second; // indices of two cards at one switch
+    unsigned hca;               // at the same switch
 };
-void PrintTo(const Case &one, std::ostream *out) { *out << one.name; } // not its address: that differs at each start
+void PrintTo(const Case &one, std::ostream *out) { *out << one.name; } // gtest would print addresses, which change
 
 class NearHca : public ::testing::TestWithParam<Case> {};
 
@@ -30,7 +30,7 @@ TEST_P(NearHca, carries_all_bytes_of_a_put) {
     run_pair(
         [&](Side &side, bool first) {
             Memory memory(side, UCS_MEMORY_TYPE_GAUDI, kSize);
-            exchange(side, first, Operation::put, memory, kSize, true, [&] { looks.push_back(counted()); });
+            exchange(side, first, Operation::put, memory, kSize, true, [&] { looks.push_back(read_counters()); });
         },
         options);
     ASSERT_EQ(looks.size(), 2u);
@@ -40,7 +40,7 @@ TEST_P(NearHca, carries_all_bytes_of_a_put) {
     EXPECT_EQ(moved.at(far), 0u);
 }
 
-// By bus id the cards are 0000:19 and 0000:1a beside softhca0, 0000:9a and 0000:9b beside softhca1.
+// The cards at 0000:19 and 0000:1a are at the switch of softhca0, those at 0000:9a and 0000:9b at that of softhca1.
 INSTANTIATE_TEST_SUITE_P(, NearHca,
                          ::testing::Values(Case{"switch_of_hca_0", "2", "3", 0}, Case{"switch_of_hca_1", "6", "7", 1}),
                          [](const auto &param) { return std::string(param.param.name); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Without UCX's memory-type cache every buffer is asked of the domain. UCX reads that setting before main, so it is in
-// the environment of this program.
+// Without UCX's memory-type cache UCX queries the domain for every buffer. UCX reads the setting before main, so ctest
+// sets it for this program.
 #include "conversation.h"
 
 #include <cstdlib>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Another vendor's memory beside ours: it has a domain that exports dma-bufs too, and every registration of it comes past
-// our domain.
+// Memory of another vendor beside Gaudi memory: its domain exports dma-bufs too, and UCX registers it with gaudi_copy as
+// with every domain.
 #include "conversation.h"
 
 using namespace e2e;
 
 namespace {
 
-constexpr ucs_memory_type_t kOther = UCS_MEMORY_TYPE_ROCM; // as tests/e2e/other_module.cpp has it
+constexpr ucs_memory_type_t kOther = UCS_MEMORY_TYPE_ROCM; // the type in tests/e2e/other_module.cpp
 
 TEST(OtherVendor, memory_is_exchanged) {
     run_pair([](Side &side, bool first) {

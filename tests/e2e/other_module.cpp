@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Another vendor's module, as far as a test needs one: a domain with memory of a type of its own, which it exports as
-// dma-bufs, and a transport that copies it. It shows that ours leaves such memory alone.
+// The module of another vendor: a domain with memory of its own type, exported as dma-bufs, and a transport that copies
+// it. Tests show that gaudi_copy does not affect such memory.
 #include "plain_module.h"
 
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A UCX module that is not ours, as far as a test or a benchmark needs one: a domain with memory of one type, and a
-// transport within the process. What a module adds to it is its memory, its figures, and what a copy does.
+// The base of foreign UCX modules for tests and benchmarks: a domain with memory of one type, and a transport within the
+// process. A module adds its memory, its performance figures and its copies.
 #pragma once
 
-// g++ 12 takes the call of a base class's function in there for a pun.
+// g++ 12 reports the call of a base class's function in edge.h as type punning.
 #pragma GCC diagnostic ignored "-Wstrict-aliasing"
 #include "ucx/edge.h"
 
@@ -20,13 +20,13 @@ namespace plain {
 using namespace gaudi::ucx;
 
 struct Names {
-    const char *domain, *transport;               // the component and the device are called as the domain is
-    const char *domain_prefix, *transport_prefix; // of their variables
+    const char *domain, *transport;               // the component and the device have the domain's name
+    const char *domain_prefix, *transport_prefix; // of environment variables
 };
 
 struct Piece {
     std::size_t length;
-    int file; // what it is exported as, or -1
+    int file; // exported as dma-buf; -1: not exported
 };
 inline std::map<char *, Piece> &s_memory = *new std::map<char *, Piece>;
 
@@ -38,7 +38,7 @@ inline std::map<char *, Piece>::iterator find(const void *address) {
     return static_cast<const char *>(address) < at->first + at->second.length ? at : s_memory.end();
 }
 
-/// A domain has the constant kNames, and static void *map(length, file): memory, and its file if it has one.
+/// `Own` has the constant kNames and `static void *map(length, file)`, which returns memory and sets its file, if any.
 template <class Own, class Iface>
 struct Md : uct_md {
     Md(uct_component &owner, Host &of) : uct_md{nullptr, &owner}, host(of) {
@@ -159,7 +159,7 @@ struct Component : uct_component {
     }
     ucs_status_t md_open(const char *, const uct_md_config *, uct_md_h *md) {
         *md = new Md(*this, host);
-        // The memory-type cache takes nothing before it has been asked for something.
+        // UCX ignores updates of the memory-type cache before its first lookup.
         ucs_memory_info info{};
         host.call().ucs_memtype_cache_lookup(this, 1, &info);
         return UCS_OK;
@@ -175,7 +175,7 @@ struct Component : uct_component {
     uct_tl tl{};
 };
 
-/// An endpoint adds put_short, get_short, put_zcopy and get_zcopy.
+/// `Own` adds put_short, get_short, put_zcopy and get_zcopy.
 template <class Own>
 struct Ep : uct_ep {
     explicit Ep(uct_iface_h from) : uct_ep{from} {}
@@ -187,7 +187,7 @@ struct Ep : uct_ep {
     void destroy() { delete static_cast<Own *>(this); }
 };
 
-/// An interface has the constants kType (of the memory), kOverhead, kBandwidth and kLatency.
+/// `Own` has the constants kType (of the memory), kOverhead, kBandwidth and kLatency.
 template <class Own, class Ep>
 struct Iface : uct_base_iface {
     using Endpoint = Ep;
@@ -215,8 +215,11 @@ struct Iface : uct_base_iface {
         const auto given = [&](std::uint64_t field) { return (attr->field_mask & field) != 0; };
         if (given(UCT_PERF_ATTR_FIELD_LOCAL_MEMORY_TYPE) && given(UCT_PERF_ATTR_FIELD_REMOTE_MEMORY_TYPE)) {
             const auto local = attr->local_memory_type, remote = attr->remote_memory_type;
-            const auto ours = [](ucs_memory_type_t type) { return type == Own::kType || type == UCS_MEMORY_TYPE_HOST; };
-            if (!ours(local) || !ours(remote) || (local == UCS_MEMORY_TYPE_HOST && remote == UCS_MEMORY_TYPE_HOST))
+            const auto supported = [](ucs_memory_type_t type) {
+                return type == Own::kType || type == UCS_MEMORY_TYPE_HOST;
+            };
+            if (!supported(local) || !supported(remote) ||
+                (local == UCS_MEMORY_TYPE_HOST && remote == UCS_MEMORY_TYPE_HOST))
                 return UCS_ERR_UNSUPPORTED;
         }
         attr->send_pre_overhead = Own::kOverhead;
@@ -246,14 +249,14 @@ struct Iface : uct_base_iface {
         return UCS_OK;
     }
 
-    /// A forked process has the same addresses.
+    /// The process id is part of it because a forked process has the same addresses.
     std::uint64_t id() const {
         return reinterpret_cast<std::uint64_t>(this) ^ static_cast<std::uint64_t>(getpid()) << 48;
     }
     Host &host;
 };
 
-/// What ucs_module_global_init does; `caller` is in UCX.
+/// The body of ucs_module_global_init; `caller` is the return address, in UCX.
 template <class Md>
 signed char start(const void *caller) {
     const auto host = Host::find(caller);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this process and its children print on stdout, where UCX logs. Printed for real at the end.
+// Captures stdout of this process and its children, where UCX logs, and prints it when the capture ends.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ public:
     Printed &operator=(const Printed &) = delete;
 
     std::string text() const;
-    /// UCX's warnings and errors so far.
+    /// The warnings and errors that UCX has logged so far.
     std::vector<std::string> complaints() const;
 
 private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An HCA that answers UCX's probe for dma-bufs well and then refuses to register any. UCX fails then, which no module can
-// prevent; the user's way out is a variable, which UCX_LOG_LEVEL=diag names.
+// An HCA that passes UCX's probe for dma-bufs and then refuses to register any. No module can prevent that UCX fails; with
+// UCX_LOG_LEVEL=diag the log names the variable that avoids it.
 #include "conversation.h"
-#include "counted.h"
 #include "fabric.h"
 #include "printed.h"
+#include "read_counters.h"
 
 #include <gmock/gmock.h>
 
@@ -34,10 +34,10 @@ TEST_F(HcaRefusal, refused_dmabuf_fails_ucp_mem_map_with_advice) {
         },
         {.complaints = true});
     const std::string advice = "UCX_GAUDI_COPY_DMABUF=n stages it", text = printed.text();
-    unsigned said = 0;
+    unsigned printed_count = 0;
     for (std::size_t at = text.find(advice); at != std::string::npos; at = text.find(advice, at + 1))
-        ++said;
-    EXPECT_EQ(said, 2u) << "once by each of the two processes";
+        ++printed_count;
+    EXPECT_EQ(printed_count, 2u) << "once by each process";
 }
 
 TEST_F(HcaRefusal, refused_host_memory_prints_no_advice) {
@@ -61,7 +61,7 @@ TEST_F(HcaRefusal, refused_host_memory_prints_no_advice) {
 TEST_F(HcaRefusal, staged_memory_is_exchanged) {
     set("UCX_GAUDI_COPY_DMABUF", "n");
     converse();
-    EXPECT_EQ(counted().direct, 0u);
+    EXPECT_EQ(read_counters().direct, 0u);
 }
 
 } // namespace

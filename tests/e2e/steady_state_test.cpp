@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What many copies cost the driver, through UCT and through UCP on an endpoint to oneself: counted, so that it does not
-// depend on the machine.
+// The driver calls of many copies through UCT and through UCP on the endpoint to the own worker. Counts do not depend on
+// the machine.
 #include "conversation.h"
 #include "uct/uct_side.h"
 
@@ -18,13 +18,13 @@ TEST(SteadyState, thousand_copies_through_uct_take_few_submissions) {
     const uct_side::Buffer buffer(domain, 2 * kCopies * kSmall);
     uct_side::Bytes host(2 * kCopies * kSmall, 1);
     const uct_mem_h memh = domain.reg(host.data(), host.size());
-    ASSERT_EQ(transport.put(host.data(), buffer.address(), 2 << 20, memh), UCS_OK); // opened, mapped
+    ASSERT_EQ(transport.put(host.data(), buffer.address(), 2 << 20, memh), UCS_OK); // opens the card, maps the memory
     const std::uint64_t submissions = read_counter("submissions"), maps = read_counter("maps");
-    uct_completion_t comp{[](uct_completion_t *) {}, 1, UCS_OK};
+    uct_completion_t comp = uct_side::make_completion();
     for (unsigned i = 0; i < kCopies; ++i) {
-        const std::size_t offset = 2 * i * kSmall; // no two of them are neighbours
-        const uct_iov_t iov{host.data() + offset, kSmall, memh, 0, 1};
-        const ucs_status_t status = uct_ep_put_zcopy(transport.ep(), &iov, 1, buffer.address(offset), 0, &comp);
+        const std::size_t offset = 2 * i * kSmall; // apart, so that no two are merged
+        const ucs_status_t status =
+            transport.post_put(host.data() + offset, buffer.address(offset), kSmall, memh, comp);
         ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS) << status;
         comp.count += status == UCS_INPROGRESS ? 1 : 0;
     }
@@ -35,7 +35,7 @@ TEST(SteadyState, thousand_copies_through_uct_take_few_submissions) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
-/// Puts on the endpoint to oneself, posted all together.
+/// Puts on the endpoint to the own worker, posted without waiting until flush().
 class Loopback {
 public:
     Loopback(Side &side, Memory &memory)
@@ -83,7 +83,7 @@ TEST(SteadyState, thousand_copies_through_ucp_take_few_submissions) {
     });
 }
 
-#ifndef __SANITIZE_THREAD__ // there UCX runs without its memory hooks, and registers for every put
+#ifndef __SANITIZE_THREAD__ // under TSan UCX runs without its memory hooks and registers for every put
 TEST(SteadyState, unregistered_buffer_is_mapped_once) {
     run_pair([](Side &side, bool first) {
         if (!first)

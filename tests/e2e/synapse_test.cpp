@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two processes whose cards SynapseAI has (a stand-in, with all of their memory), exchange its memory through UCX.
+// Two processes exchange memory of SynapseAI through UCX; a stand-in for SynapseAI holds all memory of their cards.
 #include "conversation.h"
 #include "framework/standin/synapse.h"
 #include "gaudi/framework_stream.h"
@@ -17,32 +17,28 @@ namespace {
 
 constexpr std::size_t kSize = (2 << 20) + 3;
 
-void expect(bool held, const char *what) {
-    if (!held)
-        throw Failure(what);
-}
-
-/// A program on SynapseAI.
+/// A program that uses SynapseAI.
 class Program {
 public:
     explicit Program(std::uint32_t module) : m_library(dlopen(STANDIN_SYNAPSE, RTLD_NOW | RTLD_LOCAL)) {
-        expect(m_library != nullptr, "there is no SynapseAI");
+        require(m_library != nullptr, "libSynapse.so does not load");
         vendor::DeviceId device = 0;
-        ok(call<vendor::synInitialize>("synInitialize")());
-        ok(call<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
+        require_success(find_function<vendor::synInitialize>("synInitialize")());
+        require_success(
+            find_function<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
         auto stream = gaudi::FrameworkStream::create(*gaudi::Framework::loaded());
-        expect(stream.has_value(), "SynapseAI gives no stream");
+        require(stream.has_value(), "SynapseAI creates no stream");
         m_stream = std::move(*stream);
-        expect(m_stream->map_host(m_bounce.data(), kSize).has_value(), "SynapseAI maps no host memory");
+        require(m_stream->map_host(m_bounce.data(), kSize).has_value(), "SynapseAI maps no host memory");
     }
     void release() {
-        expect(m_stream->unmap_host(m_bounce.data()).has_value(), "SynapseAI does not unmap");
+        require(m_stream->unmap_host(m_bounce.data()).has_value(), "SynapseAI does not unmap host memory");
         m_stream.reset();
-        ok(call<vendor::synDeviceRelease>("synDeviceRelease")(0));
+        require_success(find_function<vendor::synDeviceRelease>("synDeviceRelease")(0));
     }
     std::uint64_t allocate(std::uint64_t size) const {
         std::uint64_t address = 0;
-        ok(call<vendor::synDeviceMalloc>("synDeviceMalloc")(0, size, 0, 0, &address));
+        require_success(find_function<vendor::synDeviceMalloc>("synDeviceMalloc")(0, size, 0, 0, &address));
         return address;
     }
     void write(std::uint64_t address, const std::vector<char> &bytes) {
@@ -55,15 +51,17 @@ public:
     }
 
 private:
-    static void ok(vendor::Status status) { expect(status == vendor::synSuccess, "SynapseAI answers an error"); }
+    static void require_success(vendor::Status status) {
+        require(status == vendor::synSuccess, "SynapseAI returns an error");
+    }
     template <class Function>
-    Function *call(const char *name) const {
+    Function *find_function(const char *name) const {
         return reinterpret_cast<Function *>(dlsym(m_library, name));
     }
     void copy(gaudi::Direction direction, std::uint64_t to, std::uint64_t from) {
-        expect(m_stream->copy(direction, to, from, kSize).has_value(), "SynapseAI does not copy");
+        require(m_stream->copy(direction, to, from, kSize).has_value(), "SynapseAI does not copy");
         const auto mark = m_stream->mark();
-        expect(mark.has_value(), "SynapseAI records no event");
+        require(mark.has_value(), "SynapseAI records no event");
         while (!m_stream->ended(*mark).value()) {
         }
     }
@@ -90,7 +88,7 @@ protected:
         else
             side.finish(ucp_tag_recv_nbx(side.worker(), data, kSize, 1, ~0ull, &param), "tag receive");
         side.meet();
-        expect(program.read(address) == bytes, "wrong bytes");
+        require(program.read(address) == bytes, "wrong bytes");
     }
 
     soft::FreshDirectory m_cards{"SOFTGAUDI_DIR", "softgaudi"}, m_fabric{"SOFTHCA_DIR", "softhca"};

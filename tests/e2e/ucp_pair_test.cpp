@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two processes talk through UCP with host and Gaudi memory on either side; every byte is checked. The UCX is a stock
-// one; which, the environment decides.
+// Two processes exchange host and Gaudi memory through UCP; every byte is checked.
 #include "conversation.h"
 
 #include <cstdlib>
@@ -29,10 +28,9 @@ TEST_P(Pair, every_byte_arrives_at_every_size) {
 
 std::string case_name(const ::testing::TestParamInfo<Case> &info) {
     const auto &[operation, first, second, transports] = info.param;
-    const auto letter = [](ucs_memory_type_t type) { return type == UCS_MEMORY_TYPE_HOST ? "host" : "gaudi"; };
-    std::string text = std::string(name(operation)) + "_" + letter(first) + "_" + letter(second) + "_" +
-                       transports.substr(0, transports.find(','));
-    return text;
+    const auto type_name = [](ucs_memory_type_t type) { return type == UCS_MEMORY_TYPE_HOST ? "host" : "gaudi"; };
+    return std::string(name(operation)) + "_" + type_name(first) + "_" + type_name(second) + "_" +
+           transports.substr(0, transports.find(','));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Pair,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same conversations under other settings: protocols forced, sleeping instead of
-// polling, several threads, several pieces, memory that is mapped twice, several cards.
+// Exchanges through UCP under other settings: forced protocols, wakeup instead of polling, several threads, I/O vectors,
+// memory that is mapped twice, several cards.
 #include "conversation.h"
 
 #include <sys/wait.h>
@@ -96,7 +96,7 @@ TEST_P(IovExchange, each_piece_arrives_at_its_address) {
         Memory memory(side, UCS_MEMORY_TYPE_GAUDI, 4 * kPiece);
         const std::vector<char> bytes = pattern(4 * kPiece, 9);
         memory.write(first ? bytes : std::vector<char>(bytes.size(), 0));
-        // Out of order: each piece must land where its own descriptor says.
+        // Out of order, so that each piece must use its own address.
         std::array<ucp_dt_iov_t, 3> pieces = {{{memory.data() + 2 * kPiece, kPiece},
                                                {memory.data(), kPiece},
                                                {memory.data() + 3 * kPiece + 1, kPiece - 1}}};
@@ -117,7 +117,7 @@ TEST_P(IovExchange, each_piece_arrives_at_its_address) {
                 side.progress();
             const Side::Message message = side.messages().back();
             if (!message.data)
-                throw Failure("so large a message should come by rendezvous");
+                throw Failure("UCX sent a large active message eagerly");
             side.finish(ucp_am_recv_data_nbx(side.worker(), message.data, pieces.data(), 3, &param),
                         "receive of pieces");
         } else if (GetParam() == Operation::tag) {
@@ -127,11 +127,11 @@ TEST_P(IovExchange, each_piece_arrives_at_its_address) {
             param.flags = UCP_STREAM_RECV_FLAG_WAITALL;
             side.finish(ucp_stream_recv_nbx(side.peer(), pieces.data(), 3, &length, &param), "receive of pieces");
         }
-        std::vector<char> wanted = bytes;
-        std::fill(wanted.begin() + kPiece, wanted.begin() + 2 * kPiece, '\0');
-        wanted[3 * kPiece] = 0;
-        if (memory.read(4 * kPiece) != wanted)
-            throw Failure("the pieces did not land where they belong");
+        std::vector<char> expected = bytes;
+        std::fill(expected.begin() + kPiece, expected.begin() + 2 * kPiece, '\0');
+        expected[3 * kPiece] = 0;
+        if (memory.read(4 * kPiece) != expected)
+            throw Failure("wrong bytes");
     });
 }
 
@@ -170,7 +170,7 @@ TEST_F(Exchange, fails_when_the_card_is_reset) {
                 }
             }
             if (!failed)
-                throw Failure("writes to a card that is gone went well");
+                throw Failure("writes to a card in reset succeeded");
         },
         {.complaints = true});
 }
@@ -188,14 +188,14 @@ TEST_F(Exchange, succeeds_with_memory_mapped_twice) {
         attr.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
         check(ucp_mem_query(again, &attr), "ucp_mem_query");
         if (attr.mem_type != UCS_MEMORY_TYPE_GAUDI)
-            throw Failure("a part of Gaudi memory is not recognised");
+            throw Failure("part of Gaudi memory is not recognised");
         exchange(side, first, Operation::tag, whole, 1 << 20, false);
         check(ucp_mem_unmap(side.context(), again), "ucp_mem_unmap");
     });
 }
 
 TEST_F(Exchange, succeeds_on_four_cards_at_once) {
-    // Two conversations side by side; each process takes a card of its own.
+    // Two pairs of processes at once; each process opens its own card.
     const pid_t other = fork();
     converse();
     if (other == 0)
@@ -207,8 +207,8 @@ TEST_F(Exchange, succeeds_on_four_cards_at_once) {
 
 class CardlessPeer : public Exchange {
 protected:
-    /// The first side has cards, the second has none and only host memory; both ways.
-    void converse_unequally(const char *transports) {
+    /// Exchanges Gaudi memory of the first side with host memory of the second, which has no card, in both directions.
+    void exchange_with_cardless_peer(const char *transports) {
         set("UCX_TLS", transports);
         run_pair(
             [](Side &side, bool first) {
@@ -223,9 +223,9 @@ protected:
     }
 };
 
-TEST_F(CardlessPeer, exchanges_over_tcp) { converse_unequally("tcp,gaudi_cpy"); }
+TEST_F(CardlessPeer, exchanges_over_tcp) { exchange_with_cardless_peer("tcp,gaudi_cpy"); }
 
-TEST_F(CardlessPeer, exchanges_over_shared_memory) { converse_unequally("sm,gaudi_cpy"); }
+TEST_F(CardlessPeer, exchanges_over_shared_memory) { exchange_with_cardless_peer("sm,gaudi_cpy"); }
 
 TEST_F(Exchange, succeeds_over_the_endpoint_to_itself) {
     run_pair([](Side &side, bool) {
@@ -234,8 +234,8 @@ TEST_F(Exchange, succeeds_over_the_endpoint_to_itself) {
         one.write(bytes);
         ucp_request_param_t param{};
         ucs_status_ptr_t receive = ucp_tag_recv_nbx(side.worker(), other.data(), bytes.size(), 3, ~0ull, &param);
-        side.finish(ucp_tag_send_nbx(side.self(), one.data(), bytes.size(), 3, &param), "send to oneself");
-        side.finish(receive, "receive from oneself");
+        side.finish(ucp_tag_send_nbx(side.self(), one.data(), bytes.size(), 3, &param), "tag send");
+        side.finish(receive, "tag receive");
         if (other.read(bytes.size()) != bytes)
             throw Failure("wrong bytes");
     });

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# with_accel_node.sh COMMAND...: runs it where there is a /dev/accel/accel0, at the sight of which UCX's ib module believes
-# that it can register Gaudi memory by itself. In namespaces of its own: nothing of this machine changes.
+# with_accel_node.sh COMMAND...: runs COMMAND with a /dev/accel/accel0, which makes UCX's ib module believe that it can
+# register Gaudi memory without a dma-buf. The node exists in a mount namespace of its own, so the machine is unchanged.
 set -eu
 if [ "${1-}" != --inside ]; then
     exec unshare --user --map-root-user --mount "$0" --inside "$@"
