@@ -2,6 +2,9 @@
 // The one object behind a library's functions.
 #pragma once
 
+#include "common/lock_ranks.h"
+#include "os/mutex.h"
+
 #include <pthread.h>
 
 #include <atomic>
@@ -20,7 +23,7 @@ public:
         if (T *known = made())
             return known;
         Instance &one = only();
-        const std::lock_guard guard(one.m_mutex);
+        const gaudi::os::MutexLock lock(one.m_mutex);
         if (T *known = made(); known || one.m_refused)
             return known;
         static std::once_flag hooked;
@@ -44,9 +47,9 @@ private:
         std::construct_at(&only());
     }
 
-    std::mutex m_mutex;
+    gaudi::os::Mutex m_mutex{Rank::instance};
     std::atomic<T *> m_made{nullptr};
-    bool m_refused = false;
+    bool m_refused GAUDI_GUARDED_BY(m_mutex) = false;
 };
 
 } // namespace soft

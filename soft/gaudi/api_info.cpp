@@ -63,6 +63,7 @@ SOFTGAUDI_API int hlthunk_get_open_stats(int fd, hlthunk_open_stats_info *info) 
 
 SOFTGAUDI_API int hlthunk_get_hw_asic_status(int fd, hlthunk_hw_asic_status *info) {
     return answer(Call("get_hw_asic_status", fd, Needs::anything), info, [](Card &card) {
+        card.assert_locked();
         hlthunk_hw_asic_status status{};
         status.open_stats = open_stats(card);
         status.power.power = power_mw(card);

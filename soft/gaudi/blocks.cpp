@@ -13,18 +13,22 @@
 #include <cstring>
 
 namespace softgaudi {
+
+using gaudi::os::Mutex;
+using gaudi::os::MutexLock;
+
 namespace {
 
 constexpr size_t kOpenBlocks = 24;
 
 /// Copies the parts of `from` that hold data over `to`.
-void copy_data(int from, int to, std::mutex &sides) {
+void copy_data(int from, int to, Mutex &sides) {
     std::array<char, 65536> buffer;
     off_t at = 0;
     while ((at = lseek(from, at, SEEK_DATA)) >= 0) {
         const off_t end = lseek(from, at, SEEK_HOLE);
         while (at < end) {
-            const std::lock_guard guard(sides);
+            const MutexLock lock(sides);
             const size_t want = std::min(buffer.size(), static_cast<size_t>(end - at));
             const ssize_t got = pread(from, buffer.data(), want, at);
             if (got <= 0 || pwrite(to, buffer.data(), static_cast<size_t>(got), at) != got)
@@ -54,7 +58,7 @@ bool Blocks::create(uint64_t context, uint32_t handle, uint64_t size) {
 
 void Blocks::remove(uint64_t context, uint32_t handle) {
     {
-        const std::lock_guard guard(m_mutex);
+        const MutexLock lock(m_mutex);
         m_cache.remove_if([&](const Cached &entry) { return entry.context == context && entry.handle == handle; });
     }
     unlink(path(context, handle).c_str());
@@ -64,7 +68,7 @@ void Blocks::remove(uint64_t context, uint32_t handle) {
 
 bool Blocks::sweep() {
     {
-        const std::lock_guard guard(m_mutex);
+        const MutexLock lock(m_mutex);
         m_cache.clear();
     }
     return look(true);
@@ -118,7 +122,7 @@ bool Blocks::exported(uint64_t context, uint32_t handle, uint32_t mapping) {
 }
 
 std::shared_ptr<const Blocks::View> Blocks::view(uint64_t context, uint32_t handle) {
-    const std::lock_guard guard(m_mutex);
+    const MutexLock lock(m_mutex);
     const auto known = std::find_if(m_cache.begin(), m_cache.end(), [&](const Cached &entry) {
         return entry.context == context && entry.handle == handle;
     });

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "block_memory.h"
+#include "common/lock_ranks.h"
+#include "os/mutex.h"
 #include "store.h"
 
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ public:
     std::shared_ptr<const View> view(uint64_t context, uint32_t handle);
 
     /// Held by engines while they write a block that has two sides, so that a flush does not undo them.
-    std::mutex &sides() { return m_sides; }
+    gaudi::os::Mutex &sides() GAUDI_RETURNS_LOCK(m_sides) { return m_sides; }
 
     /// Makes what importers wrote visible to the engines.
     void flush(uint64_t context, const std::vector<uint32_t> &handles);
@@ -54,9 +55,9 @@ private:
 
     const std::string m_dir;
     const bool m_posted;
-    std::mutex m_mutex;
-    std::mutex m_sides;
-    std::list<Cached> m_cache; // most recently used first; bounded, descriptors are scarce
+    gaudi::os::Mutex m_sides{soft::Rank::sides};
+    gaudi::os::Mutex m_mutex{soft::Rank::views};
+    std::list<Cached> m_cache GAUDI_GUARDED_BY(m_mutex); // most recently used first; bounded, descriptors are scarce
 };
 
 } // namespace softgaudi

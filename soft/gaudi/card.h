@@ -6,13 +6,13 @@
 #include "blocks.h"
 #include "clock.h"
 #include "config.h"
+#include "os/mutex.h"
 #include "state.h"
 #include "store.h"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,15 +24,15 @@ class Card;
 class QueueThread;
 
 /// Holds the lock of a card's state.
-class CardLock {
+class GAUDI_SCOPED_CAPABILITY CardLock {
 public:
-    explicit CardLock(Card &card);
-    ~CardLock();
+    explicit CardLock(Card &card) GAUDI_ACQUIRE(card);
+    ~CardLock() GAUDI_RELEASE();
     CardLock(const CardLock &) = delete;
     CardLock &operator=(const CardLock &) = delete;
 
-    void unlock();
-    void lock();
+    void unlock() GAUDI_RELEASE();
+    void lock() GAUDI_ACQUIRE();
 
 private:
     Card &m_card;
@@ -70,7 +70,8 @@ struct Place {
     int32_t pid = 0;
 };
 
-class Card {
+/// For the compiler a card is a lock: that of its state, which CardLock takes.
+class GAUDI_CAPABILITY("card") Card {
 public:
     Card(const Config &config, Clock &clock, unsigned index);
     ~Card();
@@ -86,6 +87,8 @@ public:
     /// Whether a copy of so many bytes is still among those that SOFTGAUDI_PACE=null:MIB makes.
     bool moves_yet(uint64_t bytes);
     unsigned index() const { return m_index; }
+    /// For code that the compiler cannot follow, such as a callback.
+    void assert_locked() const GAUDI_ASSERT_HELD(this) { m_state->mutex.assert_held(); }
     CardState &state() const { return *m_state; }
     Context &context() const { return m_state->context; }
     Blocks &blocks() { return m_blocks; }
@@ -101,26 +104,25 @@ public:
     /// After a descriptor was closed: ends the context if that was the last.
     void closed();
     bool in_use();
-    hl_device_status status();
-    /// 0, or why nothing but information can be had: ENODEV, EBUSY. Needs the lock.
-    int refusal() const;
+    hl_device_status status() GAUDI_REQUIRES(this);
+    /// 0, or why nothing but information can be had: ENODEV, EBUSY.
+    int refusal() const GAUDI_REQUIRES(this);
 
-    // ---- memory (memory.cpp, buffers.cpp); need the lock
-    int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle);
-    int free(uint64_t handle);
-    int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address);
+    // ---- memory (memory.cpp, buffers.cpp)
+    int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle) GAUDI_REQUIRES(this);
+    int free(uint64_t handle) GAUDI_REQUIRES(this);
+    int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
     /// Of memory that can_pin.
-    int map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address);
-    int unmap(uint64_t address);
-    int export_dmabuf(uint64_t address, uint64_t size, uint64_t offset);
-    int create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &handle);
-    int destroy_buffer(uint64_t handle);
-    Buffer *find_buffer(uint64_t handle, uint64_t *offset = nullptr);
-    std::vector<uint32_t> device_handles();
+    int map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
+    int unmap(uint64_t address) GAUDI_REQUIRES(this);
+    int export_dmabuf(uint64_t address, uint64_t size, uint64_t offset) GAUDI_REQUIRES(this);
+    int create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &handle) GAUDI_REQUIRES(this);
+    int destroy_buffer(uint64_t handle) GAUDI_REQUIRES(this);
+    Buffer *find_buffer(uint64_t handle, uint64_t *offset = nullptr) GAUDI_REQUIRES(this);
+    std::vector<uint32_t> device_handles() GAUDI_REQUIRES(this);
 
-    /// Needs the lock.
-    Place translate(uint64_t address) const;
-    const Mapping *find_mapping(uint64_t address) const;
+    Place translate(uint64_t address) const GAUDI_REQUIRES(this);
+    const Mapping *find_mapping(uint64_t address) const GAUDI_REQUIRES(this);
 
     // ---- submission (submit.cpp)
     struct Submission {
@@ -135,25 +137,25 @@ public:
     int submit(const Submission &submission, uint64_t &seq);
     int wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
     bool idle();
-    /// Needs the lock: lets the oldest submission time out when it is due. Next time to look again.
-    uint64_t expire();
+    /// Lets the oldest submission time out when it is due. Next time to look again.
+    uint64_t expire() GAUDI_REQUIRES(this);
     bool running(const Job &job) const;
     void finish(const Job &job);
 
-    // ---- errors and events (events.cpp); need the lock
-    void device_error(const DeviceError &error, const Job &job);
-    void hard_reset(uint64_t events);
-    void lose();
-    void raise(uint64_t events);
-    int create_notifier();
-    int release_notifier(int handle);
-    void drop_notifier();
+    // ---- errors and events (events.cpp)
+    void device_error(const DeviceError &error, const Job &job) GAUDI_REQUIRES(this);
+    void hard_reset(uint64_t events) GAUDI_REQUIRES(this);
+    void lose() GAUDI_REQUIRES(this);
+    void raise(uint64_t events) GAUDI_REQUIRES(this);
+    int create_notifier() GAUDI_REQUIRES(this);
+    int release_notifier(int handle) GAUDI_REQUIRES(this);
+    void drop_notifier() GAUDI_REQUIRES(this);
     /// Wakes streams at a fence.
-    void wake_parked();
-    void wake_everyone();
+    void wake_parked() GAUDI_REQUIRES(this);
+    void wake_everyone() GAUDI_REQUIRES(this);
 
     // ---- interrupts (interrupts.cpp)
-    void fire_interrupt(uint32_t interrupt); // needs the lock
+    void fire_interrupt(uint32_t interrupt) GAUDI_REQUIRES(this);
     int wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint64_t target, uint32_t interrupt,
                        uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
     int register_timestamp(uint32_t interrupt, uint64_t counter, uint64_t target, uint64_t record);
@@ -162,14 +164,15 @@ private:
     friend class CardLock;
 
     bool set_up(const std::string &dir);
-    void start_context();
-    void end_context();
-    void recover();
+    void start_context() GAUDI_REQUIRES(this);
+    void end_context() GAUDI_REQUIRES(this);
+    void recover() GAUDI_REQUIRES(this);
     int map(Mapping mapping, const Range &range, const Range &firmware, uint64_t alignment, uint64_t hint, bool force,
-            uint64_t &address);
-    void enqueue(const Job &job);
-    void end_submission(Slot &slot, SlotStatus status);
-    void abort_submissions();
+            uint64_t &address) GAUDI_REQUIRES(this);
+    void wait_for_room(CardLock &lock, const Event &event) GAUDI_REQUIRES(this);
+    void enqueue(const Job &job) GAUDI_REQUIRES(this);
+    void end_submission(Slot &slot, SlotStatus status) GAUDI_REQUIRES(this);
+    void abort_submissions() GAUDI_REQUIRES(this);
 
     const Config &m_config;
     Clock &m_clock;
@@ -182,8 +185,8 @@ private:
     File m_sram;
     FileId m_compute_id, m_control_id;
 
-    std::mutex m_queues_mutex;
-    std::vector<std::unique_ptr<QueueThread>> m_queues;
+    gaudi::os::Mutex m_queues_mutex{soft::Rank::queue_threads};
+    std::vector<std::unique_ptr<QueueThread>> m_queues GAUDI_GUARDED_BY(m_queues_mutex);
 };
 
 } // namespace softgaudi

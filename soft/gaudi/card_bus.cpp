@@ -76,7 +76,7 @@ bool CardBus::write(const Stretch &to, uint64_t offset, const unsigned char *dat
     case Place::Kind::block: {
         if (!to.view->outer)
             return to.view->engine->write(position, data, size);
-        const std::lock_guard guard(m_card.blocks().sides());
+        const gaudi::os::MutexLock lock(m_card.blocks().sides());
         return to.view->engine->write(position, data, size) && to.view->outer->write(position, data, size);
     }
     case Place::Kind::sram:
@@ -101,7 +101,7 @@ bool CardBus::copy(const Stretch &from, const Stretch &to, uint64_t size, unsign
         if (is_block(from) && is_block(to)) {
             if (!to.view->outer)
                 return to.view->engine->copy(to.place.position, *from.view->engine, from.place.position, size);
-            const std::lock_guard guard(m_card.blocks().sides());
+            const gaudi::os::MutexLock lock(m_card.blocks().sides());
             for (BlockMemory *side : {to.view->engine.get(), to.view->outer.get()})
                 if (!side->copy(to.place.position, *from.view->engine, from.place.position, size))
                     return false;

@@ -39,10 +39,10 @@ ClockState *map_clock(const std::string &dir) {
     }));
 }
 
-class Clock::Guard {
+class GAUDI_SCOPED_CAPABILITY Clock::Guard {
 public:
-    explicit Guard(ClockState &state) : m_state(state) { (void)m_state.mutex.lock(); }
-    ~Guard() { m_state.mutex.unlock(); }
+    explicit Guard(ClockState &state) GAUDI_ACQUIRE(state.mutex) : m_state(state) { (void)m_state.mutex.lock(); }
+    ~Guard() GAUDI_RELEASE() { m_state.mutex.unlock(); }
     Guard(const Guard &) = delete;
     Guard &operator=(const Guard &) = delete;
 

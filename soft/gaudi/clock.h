@@ -6,6 +6,7 @@
 // of one SOFTGAUDI_DIR share it.
 #pragma once
 
+#include "common/lock_ranks.h"
 #include "model.h"
 #include "shared.h"
 
@@ -34,15 +35,15 @@ struct ClockState {
     static constexpr uint64_t kBegin = 1'000'000'000; // a time is never 0
 
     std::atomic<uint32_t> magic;
-    RobustMutex mutex;
+    RobustMutex<soft::Rank::clock> mutex;
     std::atomic<uint64_t> now;
     std::atomic<uint64_t> activity; // calls of the host that ask for more than news, to notice one that only polls
-    uint64_t tickets;
+    uint64_t tickets GAUDI_GUARDED_BY(mutex);
     Event changed;
-    std::array<Process, kProcesses> processes;
-    std::array<Sleeper, kSleepers> sleepers;
-    std::array<uint32_t, kMaxCards> parked;     // streams at a fence
-    std::array<uint32_t, kMaxCards> generation; // counts wake-ups of those
+    std::array<Process, kProcesses> processes GAUDI_GUARDED_BY(mutex);
+    std::array<Sleeper, kSleepers> sleepers GAUDI_GUARDED_BY(mutex);
+    std::array<uint32_t, kMaxCards> parked GAUDI_GUARDED_BY(mutex);     // streams at a fence
+    std::array<uint32_t, kMaxCards> generation GAUDI_GUARDED_BY(mutex); // counts wake-ups of those
 };
 
 /// The virtual clock of a directory, made if new; null on failure (errno).
@@ -78,12 +79,12 @@ public:
 
 private:
     class Guard;
-    ClockState::Process *own_entry();
-    bool at_rest();
-    ClockState::Sleeper *next_sleeper();
-    void rest();
-    void run_due();
-    void move_to(uint64_t when);
+    ClockState::Process *own_entry() GAUDI_REQUIRES(m_state->mutex);
+    bool at_rest() GAUDI_REQUIRES(m_state->mutex);
+    ClockState::Sleeper *next_sleeper() GAUDI_REQUIRES(m_state->mutex);
+    void rest() GAUDI_REQUIRES(m_state->mutex);
+    void run_due() GAUDI_REQUIRES(m_state->mutex);
+    void move_to(uint64_t when) GAUDI_REQUIRES(m_state->mutex);
 
     ClockState *m_state;
 };

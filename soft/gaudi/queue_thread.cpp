@@ -7,11 +7,16 @@
 #include <signal.h>
 
 namespace softgaudi {
+
+using gaudi::os::MutexLock;
+
 namespace {
 
-/// Waits until `ready` or until the job is no longer wanted; false in that case. The lock is held around `ready`.
+/// Waits until `ready` or until the job is no longer wanted; false in that case. The lock is held around `ready`. The
+/// compiler does not know that `lock` is one of `card`.
 template <class Ready>
-bool park_until(Card &card, CardLock &lock, const Job &job, Ready ready) {
+bool park_until(Card &card, CardLock &lock, const Job &job, Ready ready)
+    GAUDI_REQUIRES(card) GAUDI_NO_THREAD_SAFETY_ANALYSIS {
     while (card.running(job)) {
         if (ready())
             return true;
@@ -92,7 +97,7 @@ QueueThread::QueueThread(Card &card, uint32_t) : m_card(card) {
 
 void QueueThread::push(const Job &job) {
     {
-        const std::lock_guard guard(m_mutex);
+        const MutexLock lock(m_mutex);
         if (m_jobs.empty() && !m_busy)
             m_card.clock().job_begins();
         m_jobs.push_back(job);
@@ -101,20 +106,22 @@ void QueueThread::push(const Job &job) {
 }
 
 void QueueThread::drain() {
-    std::unique_lock guard(m_mutex);
-    m_changed.wait(guard, [this] { return m_jobs.empty() && !m_busy; });
+    const MutexLock lock(m_mutex);
+    while (!m_jobs.empty() || m_busy)
+        m_changed.wait(m_mutex);
 }
 
 void QueueThread::loop() {
-    std::unique_lock guard(m_mutex);
+    MutexLock lock(m_mutex);
     while (true) {
-        m_changed.wait(guard, [this] { return !m_jobs.empty(); });
+        while (m_jobs.empty())
+            m_changed.wait(m_mutex);
         const Job job = m_jobs.front();
         m_jobs.pop_front();
         m_busy = true;
-        guard.unlock();
+        lock.unlock();
         run_job(m_card, job);
-        guard.lock();
+        lock.lock();
         m_busy = false;
         if (m_jobs.empty()) {
             m_card.clock().job_ends();

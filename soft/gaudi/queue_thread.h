@@ -3,10 +3,9 @@
 #pragma once
 
 #include "card.h"
+#include "os/mutex.h"
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 
 namespace softgaudi {
@@ -23,10 +22,10 @@ private:
     void loop();
 
     Card &m_card;
-    std::mutex m_mutex;
-    std::condition_variable m_changed;
-    std::deque<Job> m_jobs;
-    bool m_busy = false;
+    gaudi::os::Mutex m_mutex{soft::Rank::jobs};
+    gaudi::os::CondVar m_changed;
+    std::deque<Job> m_jobs GAUDI_GUARDED_BY(m_mutex);
+    bool m_busy GAUDI_GUARDED_BY(m_mutex) = false;
 };
 
 /// Runs one job to its end on the calling thread.

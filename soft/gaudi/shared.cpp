@@ -43,7 +43,7 @@ void Event::wait(uint32_t count, uint64_t deadline_ns) const {
     self->m_waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void RobustMutex::init() {
+void RobustMutexBase::init() {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -52,7 +52,7 @@ void RobustMutex::init() {
     pthread_mutexattr_destroy(&attributes);
 }
 
-bool RobustMutex::lock() {
+bool RobustMutexBase::lock_any() {
     const int error = pthread_mutex_lock(&m_mutex);
     if (error == 0)
         return false;
@@ -64,6 +64,6 @@ bool RobustMutex::lock() {
     return true;
 }
 
-void RobustMutex::unlock() { pthread_mutex_unlock(&m_mutex); }
+void RobustMutexBase::unlock_any() { pthread_mutex_unlock(&m_mutex); }
 
 } // namespace softgaudi

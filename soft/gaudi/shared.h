@@ -3,6 +3,9 @@
 // here holds a pointer, and nothing breaks when one of them dies at any instruction.
 #pragma once
 
+#include "os/lock_rank.h"
+#include "os/thread_safety.h"
+
 #include <pthread.h>
 
 #include <atomic>
@@ -30,16 +33,37 @@ private:
     std::atomic<uint32_t> m_waiters;
 };
 
-/// A mutex that survives the death of its holder.
-class RobustMutex {
+/// The part of a RobustMutex that does not depend on its rank.
+class RobustMutexBase {
 public:
     void init();
-    /// True when the last holder died inside: what it guards may be half written.
-    [[nodiscard]] bool lock();
-    void unlock();
+
+protected:
+    bool lock_any();
+    void unlock_any();
 
 private:
     pthread_mutex_t m_mutex;
+};
+
+/// A mutex that survives the death of its holder. The rank is part of the type: a pointer to it would be another one
+/// in each process.
+template <const gaudi::os::LockRank &rank>
+class GAUDI_CAPABILITY("mutex") RobustMutex : public RobustMutexBase {
+public:
+    /// True when the last holder died inside: what it guards may be half written.
+    [[nodiscard]] bool lock() GAUDI_ACQUIRE() {
+        gaudi::os::check_lock_order(rank);
+        const bool broken = lock_any();
+        gaudi::os::note_locked(rank);
+        return broken;
+    }
+    void unlock() GAUDI_RELEASE() {
+        gaudi::os::note_unlocked(rank);
+        unlock_any();
+    }
+    /// As of os::Mutex: for code that the compiler cannot follow.
+    void assert_held() const GAUDI_ASSERT_HELD(this) { gaudi::os::check_lock_held(rank); }
 };
 
 } // namespace softgaudi

@@ -4,6 +4,7 @@
 // CardState::mutex.
 #pragma once
 
+#include "common/lock_ranks.h"
 #include "functions.h"
 #include "model.h"
 #include "shared.h"
@@ -180,7 +181,7 @@ struct CardState {
     static constexpr uint32_t kMagic = 0x50475332; // changes with the layout
 
     std::atomic<uint32_t> magic;
-    RobustMutex mutex;
+    RobustMutex<soft::Rank::card> mutex;
 
     bool lost;
     bool in_reset;

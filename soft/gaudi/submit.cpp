@@ -49,6 +49,17 @@ bool Card::running(const Job &job) const {
            slot.status.load(std::memory_order_acquire) == SlotStatus::running;
 }
 
+/// The driver's library does not return "try again": it spins. So does this one, asleep. The compiler does not know that
+/// `lock` is one of this card.
+void Card::wait_for_room(CardLock &lock, const Event &event) GAUDI_NO_THREAD_SAFETY_ANALYSIS {
+    const uint64_t deadline = expire();
+    const uint32_t seen = event.seen();
+    lock.unlock();
+    if (!m_clock.advance())
+        event.wait(seen, std::min(deadline, monotonic_ns() + 10'000'000));
+    lock.lock();
+}
+
 int Card::submit(const Submission &submission, uint64_t &seq) {
     Context &context = this->context();
     const auto &chunks = submission.chunks;
@@ -58,19 +69,12 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
         polls.count = 0;
     {
         CardLock lock(*this);
-        // The driver's library does not return "try again": it spins. So does this one, asleep.
-        const auto wait_for_room = [&](uint64_t &ctx_drops, uint64_t &total_drops, const Event &event) {
+        const auto count_drop = [&](uint64_t &of_context, uint64_t &total) {
             if (!counted) {
-                ++ctx_drops;
-                ++total_drops;
+                ++of_context;
+                ++total;
                 counted = true;
             }
-            const uint64_t deadline = expire();
-            const uint32_t seen = event.seen();
-            lock.unlock();
-            if (!m_clock.advance())
-                event.wait(seen, std::min(deadline, monotonic_ns() + 10'000'000));
-            lock.lock();
         };
         while (true) {
             if (const int error = refusal()) {
@@ -87,8 +91,9 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
                 expire();
                 if (slot.status.load() != SlotStatus::running)
                     continue;
-                wait_for_room(context.cs_counters.ctx_max_cs_in_flight_drop_cnt,
-                              context.cs_counters.total_max_cs_in_flight_drop_cnt, slot.changed);
+                count_drop(context.cs_counters.ctx_max_cs_in_flight_drop_cnt,
+                           context.cs_counters.total_max_cs_in_flight_drop_cnt);
+                wait_for_room(lock, slot.changed);
                 continue;
             }
             const bool valid = std::all_of(chunks.begin(), chunks.end(), [&](const hl_cs_chunk &chunk) {
@@ -110,8 +115,8 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
                 return context.queue_load[chunk.queue_index] + chunks.size() > kQueueLength;
             });
             if (full) {
-                wait_for_room(context.cs_counters.ctx_queue_full_drop_cnt,
-                              context.cs_counters.total_queue_full_drop_cnt, context.parked);
+                count_drop(context.cs_counters.ctx_queue_full_drop_cnt, context.cs_counters.total_queue_full_drop_cnt);
+                wait_for_room(lock, context.parked);
                 continue;
             }
             break;
@@ -164,7 +169,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
 }
 
 void Card::enqueue(const Job &job) {
-    const std::lock_guard guard(m_queues_mutex);
+    const gaudi::os::MutexLock lock(m_queues_mutex);
     if (m_queues.size() <= job.queue)
         m_queues.resize(kQueues);
     auto &thread = m_queues[job.queue];

@@ -44,6 +44,7 @@ uint32_t group_of(const Monitor &monitor) { return bits(monitor.config, 16, 4) <
 } // namespace
 
 MaybeTrap SyncUnit::store(uint64_t address, uint64_t value, unsigned size) {
+    m_card.assert_locked();
     m_pending.assign(1, {address, value, size, false});
     for (size_t done = 0; done < m_pending.size(); ++done) {
         if (done == kChain)

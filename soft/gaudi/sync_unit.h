@@ -14,7 +14,7 @@ class SyncUnit {
 public:
     explicit SyncUnit(Card &card) : m_card(card) {}
 
-    /// One store and all that it sets off. The card's lock is held.
+    /// One store and all that it sets off. Needs the card's lock.
     MaybeTrap store(uint64_t address, uint64_t value, unsigned size);
 
 private:
@@ -25,9 +25,9 @@ private:
         bool adds = false; // to what is there
     };
 
-    MaybeTrap store_one(Pending store);
+    MaybeTrap store_one(Pending store) GAUDI_REQUIRES(m_card);
     bool load(const Place &place, uint64_t &value);
-    bool store_register(uint64_t offset, uint32_t value);
+    bool store_register(uint64_t offset, uint32_t value) GAUDI_REQUIRES(m_card);
     bool store_sync_manager(uint32_t index, uint64_t offset, uint32_t value);
     void set_object(SyncManager &sync, uint32_t index, uint32_t value);
     void arm(SyncManager &sync, uint32_t index, uint32_t value);

@@ -61,6 +61,7 @@ SOFTHCA_API ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_contex
         const uint32_t capacity = std::bit_ceil(static_cast<uint32_t>(cqe));
         Fabric &fabric = hca->fabric();
         cq->entry = fabric.take(hca->state().cqs, [&](CqEntry &fresh, uint32_t id) {
+            fabric.tables().assert_held();
             if (!fabric.allocate(capacity * sizeof(Completion), fresh.extent))
                 return ENOMEM;
             cq->id = id;

@@ -3,13 +3,13 @@
 #include "api.h"
 #include "dmabuf.h"
 #include "gaudi/host_memory.h"
+#include "os/mutex.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 using namespace softhca;
@@ -43,11 +43,11 @@ std::shared_ptr<const File> hold(int fd) {
     if (fstat(fd, &info) != 0)
         return nullptr;
     struct Held {
-        std::mutex mutex;
-        std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const File>> files;
+        gaudi::os::Mutex mutex{Rank::dmabufs};
+        std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const File>> files GAUDI_GUARDED_BY(mutex);
     };
     static Held &held = *new Held; // regions are used until the very end
-    const std::lock_guard guard(held.mutex);
+    const gaudi::os::MutexLock lock(held.mutex);
     std::erase_if(held.files, [](const auto &entry) { return entry.second.expired(); });
     std::weak_ptr<const File> &known = held.files[{info.st_dev, info.st_ino}];
     if (auto file = known.lock())

@@ -14,8 +14,8 @@ using namespace softhca;
 
 namespace {
 
-/// A ring for that many receives; the tables must be locked.
-bool make_ring(Fabric &fabric, ReceiveRing &ring, uint32_t max_wr, uint32_t max_sge) {
+/// A ring for that many receives.
+bool make_ring(Fabric &fabric, ReceiveRing &ring, uint32_t max_wr, uint32_t max_sge) GAUDI_REQUIRES(fabric.tables()) {
     ring = {};
     if (max_wr == 0)
         return true;
@@ -136,6 +136,7 @@ SOFTHCA_API ibv_srq *ibv_create_srq(ibv_pd *pd, ibv_srq_init_attr *init) {
         auto srq = std::make_unique<Srq>();
         Fabric &fabric = hca->fabric();
         srq->entry = fabric.take(hca->state().srqs, [&](SrqEntry &fresh, uint32_t id) {
+            fabric.tables().assert_held();
             if (!make_ring(fabric, fresh.ring, init->attr.max_wr, std::max(init->attr.max_sge, 1u)))
                 return ENOMEM;
             srq->id = id;
@@ -216,6 +217,7 @@ SOFTHCA_API ibv_qp *ibv_create_qp(ibv_pd *pd, ibv_qp_init_attr *init) {
         auto qp = std::make_unique<Qp>();
         Fabric &fabric = hca->fabric();
         qp->entry = fabric.take(hca->state().qps, [&](QpEntry &fresh, uint32_t id) {
+            fabric.tables().assert_held();
             const uint32_t receives = init->srq ? 0 : init->cap.max_recv_wr;
             if (!make_ring(fabric, fresh.ring, receives, std::max(init->cap.max_recv_sge, 1u)))
                 return ENOMEM;
@@ -275,7 +277,7 @@ SOFTHCA_API int ibv_modify_qp(ibv_qp *verbs, ibv_qp_attr *attr, int mask) {
         if (to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
             if (const int error = check_attributes(*attr, mask))
                 return error;
-            const auto pause = hca->engine().pause();
+            const gaudi::os::MutexLock paused(hca->engine().busy());
             adopt(qp, *attr, mask);
         }
         if (to == IBV_QPS_RESET) {

@@ -12,6 +12,9 @@
 #include <system_error>
 
 namespace softhca {
+
+using gaudi::os::MutexLock;
+
 namespace {
 
 constexpr uint64_t kSmall = 16 << 10;
@@ -73,8 +76,8 @@ void Engine::start_to_hear_of_deregistrations() {
 }
 
 void Engine::list(Qp &qp) {
-    const std::lock_guard guard(m_mutex);
-    const std::lock_guard own(qp.mutex);
+    const MutexLock guard(m_mutex);
+    const MutexLock own(qp.mutex);
     if (!qp.listed && !qp.work.empty()) {
         qp.listed = true;
         m_listed.push_back(&qp);
@@ -82,7 +85,6 @@ void Engine::list(Qp &qp) {
     }
 }
 
-/// Both locks are held.
 void Engine::unlist(Qp &qp) {
     m_listed.remove(&qp);
     m_waiting.store(m_listed.size(), std::memory_order_relaxed);
@@ -93,7 +95,7 @@ int Engine::post(Qp &qp, Work work) {
     const bool small = bytes_of(work) <= kSmall;
     bool fresh = false;
     const auto push = [&] {
-        const std::lock_guard own(qp.mutex);
+        const MutexLock own(qp.mutex);
         if (qp.work.size() >= qp.init.cap.max_send_wr)
             return false;
         qp.work.push_back(std::move(work));
@@ -104,7 +106,7 @@ int Engine::post(Qp &qp, Work work) {
     m_clock.host_called();
     if (m_clock.is_virtual()) {
         // On that clock the bytes are under way from this instant, not from when a thread gets to them.
-        const std::lock_guard busy(m_busy);
+        const MutexLock busy(m_busy);
         begin_job();
         if (!push())
             return ENOMEM;
@@ -129,13 +131,15 @@ void Engine::wake_thread(Qp &qp) {
 }
 
 bool Engine::step_here(Qp &qp) {
-    const std::unique_lock busy(m_busy, std::try_to_lock);
-    if (!busy || qp_state(*qp.entry) == IBV_QPS_SQD)
+    if (!m_busy.try_lock())
+        return false;
+    const MutexLock busy(m_busy, std::adopt_lock);
+    if (qp_state(*qp.entry) == IBV_QPS_SQD)
         return false;
     step(qp);
     if (peers().imported_from_others())
         start_to_hear_of_deregistrations();
-    const std::lock_guard own(qp.mutex);
+    const MutexLock own(qp.mutex);
     return qp.work.empty();
 }
 
@@ -150,20 +154,21 @@ void Engine::help() {
     }
     if (m_pace.timed() || m_waiting.load(std::memory_order_relaxed) == 0)
         return;
-    const std::unique_lock busy(m_busy, std::try_to_lock);
+    if (!m_busy.try_lock())
+        return;
+    const MutexLock busy(m_busy, std::adopt_lock);
     uint64_t ignored = kForever;
-    if (busy)
-        if (Qp *qp = next(m_clock.now(), ignored))
-            step(*qp);
+    if (Qp *qp = next(m_clock.now(), ignored))
+        step(*qp);
 }
 
 void Engine::look() { m_fabric.process().wake.signal(); }
 
 void Engine::forget(Qp &qp) {
-    const std::lock_guard busy(m_busy);
+    const MutexLock busy(m_busy);
     {
-        const std::lock_guard guard(m_mutex);
-        const std::lock_guard own(qp.mutex);
+        const MutexLock guard(m_mutex);
+        const MutexLock own(qp.mutex);
         unlist(qp);
         qp.work.clear();
         qp.not_before = 0;
@@ -174,7 +179,7 @@ void Engine::forget(Qp &qp) {
 }
 
 Qp *Engine::next(uint64_t now, uint64_t &deadline) {
-    const std::lock_guard guard(m_mutex);
+    const MutexLock guard(m_mutex);
     for (auto at = m_listed.begin(); at != m_listed.end(); ++at) {
         Qp *qp = *at;
         const bool due = qp->not_before <= now || qp_state(*qp->entry) == IBV_QPS_ERR;
@@ -193,7 +198,7 @@ void Engine::run() {
         const uint32_t seen = m_fabric.process().wake.seen();
         uint64_t deadline = kForever;
         {
-            const std::lock_guard busy(m_busy);
+            const MutexLock busy(m_busy);
             const uint64_t now = m_clock.now();
             begin_job();
             if (deliver_due(now, deadline))
@@ -220,7 +225,7 @@ void Engine::rest(uint32_t seen, uint64_t deadline) {
         return;
     }
     {
-        const std::lock_guard busy(m_busy); // no request is being posted
+        const MutexLock busy(m_busy); // no request is being posted
         if (m_job && wake.seen() == seen) {
             m_job = false;
             m_clock.job_ends();
@@ -242,8 +247,8 @@ void Engine::step(Qp &qp) {
     std::deque<Work> dropped;
     const ibv_qp_state state = qp_state(*qp.entry);
     {
-        const std::lock_guard guard(m_mutex);
-        const std::lock_guard own(qp.mutex);
+        const MutexLock guard(m_mutex);
+        const MutexLock own(qp.mutex);
         if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
             dropped.swap(qp.work);
         if (qp.work.empty()) {
@@ -285,7 +290,7 @@ void Engine::step(Qp &qp) {
     qp.not_before = 0;
     Work done;
     {
-        const std::lock_guard own(qp.mutex);
+        const MutexLock own(qp.mutex);
         done = std::move(qp.work.front());
         qp.work.pop_front();
     }

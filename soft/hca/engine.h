@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "gaudi/clock.h"
+#include "os/mutex.h"
 #include "requester.h"
 
 #include <atomic>
@@ -28,8 +29,8 @@ public:
     void help();
     /// Looks again at queue pairs: the state of one has changed.
     void look();
-    /// Nothing is being worked on while the caller has this.
-    std::unique_lock<std::mutex> pause() { return std::unique_lock(m_busy); }
+    /// Nothing is being worked on while the caller holds this.
+    gaudi::os::Mutex &busy() GAUDI_RETURNS_LOCK(m_busy) { return m_busy; }
     Peers &peers() { return m_requester.peers(); }
     /// Forgets everything about a queue pair that is reset or destroyed; afterwards the engine does not touch it.
     void forget(Qp &qp);
@@ -47,22 +48,22 @@ private:
     void start();
     void start_to_hear_of_deregistrations();
     void wake_thread(Qp &qp);
-    void begin_job();
+    void begin_job() GAUDI_REQUIRES(m_busy);
     void run();
-    Qp *next(uint64_t now, uint64_t &deadline);
-    void step(Qp &qp);
+    Qp *next(uint64_t now, uint64_t &deadline) GAUDI_REQUIRES(m_busy);
+    void step(Qp &qp) GAUDI_REQUIRES(m_busy);
     /// One step in the caller's thread; true when the queue pair has no work left.
     bool step_here(Qp &qp);
-    void flush(Qp &qp, std::deque<Work> work);
-    void finish(Qp &qp, const Work &work, Outcome outcome);
+    void flush(Qp &qp, std::deque<Work> work) GAUDI_REQUIRES(m_busy);
+    void finish(Qp &qp, const Work &work, Outcome outcome) GAUDI_REQUIRES(m_busy);
     /// What becomes of a queue pair whose request failed.
     void fail(Qp &qp);
     uint64_t carried(const Outcome &outcome);
-    void deliver(Qp &qp, Delivery &&delivery);
+    void deliver(Qp &qp, Delivery &&delivery) GAUDI_REQUIRES(m_busy);
     void hand_over(const Delivery &delivery);
-    bool deliver_due(uint64_t now, uint64_t &deadline);
+    bool deliver_due(uint64_t now, uint64_t &deadline) GAUDI_REQUIRES(m_busy);
     void list(Qp &qp);
-    void unlist(Qp &qp);
+    void unlist(Qp &qp) GAUDI_REQUIRES(m_mutex, qp.mutex);
     void rest(uint32_t seen, uint64_t deadline);
 
     Fabric &m_fabric;
@@ -71,14 +72,14 @@ private:
     Requester m_requester;
 
     std::once_flag m_started;
-    std::mutex m_mutex; // of the list; taken before that of a queue pair
-    std::list<Qp *> m_listed;
+    gaudi::os::Mutex m_mutex{Rank::work_list};
+    std::list<Qp *> m_listed GAUDI_GUARDED_BY(m_mutex);
     std::atomic<size_t> m_waiting{0};  // how many
     std::atomic<uint32_t> m_misses{0}; // how often the host looked and found nothing
 
-    std::mutex m_busy;                // held during a step, before the locks above; and of what follows
-    std::list<Delivery> m_deliveries; // by time
-    bool m_job = false;               // the virtual clock counts the engine as running
+    gaudi::os::Mutex m_busy{Rank::engine};                     // held during a step
+    std::list<Delivery> m_deliveries GAUDI_GUARDED_BY(m_busy); // by time
+    bool m_job GAUDI_GUARDED_BY(m_busy) = false;               // the virtual clock counts the engine as running
 };
 
 } // namespace softhca

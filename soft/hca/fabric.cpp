@@ -200,6 +200,7 @@ bool Fabric::reclaim() {
         if (process.id.load() == 0 || alive(index))
             continue;
         const auto sweep = [&](auto &table) {
+            m_state->tables.assert_held();
             for (auto &entry : table.entries) {
                 if (entry.id.load() != 0 && entry.process == index)
                     empty(entry);

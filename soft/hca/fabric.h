@@ -54,18 +54,21 @@ public:
         return entry;
     }
 
-    /// Memory for a queue, zeroed; the lock of the tables must be held (as in `fill` above).
-    bool allocate(size_t bytes, Extent &extent);
-    void release(Extent &extent);
+    /// Held while `fill` above runs.
+    auto &tables() const GAUDI_RETURNS_LOCK(m_state->tables) { return m_state->tables; }
+
+    /// Memory for a queue, zeroed.
+    bool allocate(size_t bytes, Extent &extent) GAUDI_REQUIRES(m_state->tables);
+    void release(Extent &extent) GAUDI_REQUIRES(m_state->tables);
     unsigned char *memory(const Extent &extent) const;
 
-    // ---- objects that end; the tables must not be locked
-    void drop(ContextEntry &entry);
-    void drop(ChannelEntry &entry);
-    void drop(CqEntry &entry);
-    void drop(SrqEntry &entry);
-    void drop(QpEntry &entry);
-    void drop(MrEntry &entry);
+    // ---- objects that end
+    void drop(ContextEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void drop(ChannelEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void drop(CqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void drop(SrqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void drop(QpEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void drop(MrEntry &entry) GAUDI_EXCLUDES(m_state->tables);
 
     std::string context_fifo(uint32_t id) const;
     std::string channel_fifo(uint32_t id) const;
@@ -89,14 +92,14 @@ private:
         }
         return nullptr;
     }
-    /// Frees what processes left that are gone; true when there was any. The tables must be locked.
-    bool reclaim();
-    void empty(ContextEntry &entry);
-    void empty(ChannelEntry &entry);
-    void empty(CqEntry &entry);
-    void empty(SrqEntry &entry);
-    void empty(QpEntry &entry);
-    void empty(MrEntry &entry);
+    /// Frees what processes left that are gone; true when there was any.
+    bool reclaim() GAUDI_REQUIRES(m_state->tables);
+    void empty(ContextEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void empty(ChannelEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void empty(CqEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void empty(SrqEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void empty(QpEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void empty(MrEntry &entry) GAUDI_REQUIRES(m_state->tables);
     void await_untouched(uint32_t key);
     /// So that they close the dma-bufs of regions that are gone.
     void wake_engines();

@@ -8,10 +8,10 @@
 #include "engine.h"
 #include "functions.h"
 #include "objects.h"
+#include "os/mutex.h"
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <tuple>
 #include <unordered_map>
 
@@ -41,17 +41,17 @@ public:
     // ---- by the ids that events carry
     template <class T>
     void add(T &object) {
-        const std::lock_guard guard(m_mutex);
+        const gaudi::os::MutexLock lock(m_mutex);
         all<T>()[object.id] = &object;
     }
     template <class T>
     void remove(T &object) {
-        const std::lock_guard guard(m_mutex);
+        const gaudi::os::MutexLock lock(m_mutex);
         all<T>().erase(object.id);
     }
     template <class T>
     T *find(uint32_t id) {
-        const std::lock_guard guard(m_mutex);
+        const gaudi::os::MutexLock lock(m_mutex);
         const auto known = all<T>().find(id);
         return known == all<T>().end() ? nullptr : known->second;
     }
@@ -75,11 +75,11 @@ private:
     template <class T>
     using ById = std::unordered_map<uint32_t, T *>;
     template <class T>
-    ById<T> &all() {
+    ById<T> &all() GAUDI_REQUIRES(m_mutex) {
         return std::get<ById<T>>(m_objects);
     }
-    std::mutex m_mutex; // of the maps
-    std::tuple<ById<Cq>, ById<Qp>, ById<Srq>> m_objects;
+    gaudi::os::Mutex m_mutex{Rank::objects};
+    std::tuple<ById<Cq>, ById<Qp>, ById<Srq>> m_objects GAUDI_GUARDED_BY(m_mutex);
 };
 
 /// PCI address of a device; two on each socket of the modelled server.

@@ -4,15 +4,14 @@
 #pragma once
 
 #include "fabric.h"
+#include "os/mutex.h"
 
 #include <infiniband/verbs.h>
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace softhca {
@@ -70,23 +69,24 @@ struct Channel {
 class Unacknowledged {
 public:
     void delivered() {
-        const std::lock_guard guard(m_mutex);
+        const gaudi::os::MutexLock lock(m_mutex);
         ++m_count;
     }
     void acknowledged(unsigned count) {
-        const std::lock_guard guard(m_mutex);
+        const gaudi::os::MutexLock lock(m_mutex);
         m_count -= count;
         m_changed.notify_all();
     }
     void wait() {
-        std::unique_lock guard(m_mutex);
-        m_changed.wait(guard, [this] { return m_count == 0; });
+        const gaudi::os::MutexLock lock(m_mutex);
+        while (m_count != 0)
+            m_changed.wait(m_mutex);
     }
 
 private:
-    std::mutex m_mutex;
-    std::condition_variable m_changed;
-    unsigned m_count = 0;
+    gaudi::os::Mutex m_mutex{Rank::events};
+    gaudi::os::CondVar m_changed;
+    unsigned m_count GAUDI_GUARDED_BY(m_mutex) = 0;
 };
 
 struct Cq {
@@ -132,9 +132,9 @@ struct Qp {
     ibv_qp_init_attr init;
     Unacknowledged async_events;
 
-    std::mutex mutex; // of what follows
-    std::deque<Work> work;
-    bool listed; // the engine knows that there is work
+    gaudi::os::Mutex mutex{Rank::send_queue};
+    std::deque<Work> work GAUDI_GUARDED_BY(mutex);
+    bool listed GAUDI_GUARDED_BY(mutex); // the engine knows that there is work
 
     uint64_t not_before; // from here on the engine's own
     uint32_t rnr_tries, tries;

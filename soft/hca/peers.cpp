@@ -17,6 +17,7 @@
 namespace softhca {
 namespace {
 
+using gaudi::os::MutexLock;
 using gaudi::os::system_call;
 
 constexpr size_t kImports = 64;
@@ -89,7 +90,7 @@ Peers::Import::~Import() {
 
 Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
     {
-        const std::lock_guard guard(m_mutex);
+        const MutexLock lock(m_mutex);
         const auto known = std::find_if(m_imports.begin(), m_imports.end(),
                                         [key](const ImportPtr &import) { return import->key() == key; });
         if (known != m_imports.end()) {
@@ -112,7 +113,7 @@ Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
     if (!own)
         m_from_others.store(true, std::memory_order_relaxed);
     ImportPtr oldest; // closed without the lock
-    const std::lock_guard guard(m_mutex);
+    const MutexLock lock(m_mutex);
     m_imports.push_front(import);
     if (m_imports.size() > kImports) {
         oldest = std::move(m_imports.back());
@@ -124,7 +125,7 @@ Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
 template <class Stale>
 void Peers::close_if(Stale stale) {
     std::list<ImportPtr> closed; // without the lock: the memory hooks of a program may see the unmapping
-    const std::lock_guard guard(m_mutex);
+    const MutexLock lock(m_mutex);
     for (auto at = m_imports.begin(); at != m_imports.end();) {
         const auto next = std::next(at);
         if (stale(**at))

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "fabric.h"
+#include "os/mutex.h"
 
 #include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 
 namespace softhca {
 
@@ -60,8 +60,9 @@ private:
 
     Fabric &m_fabric;
     std::atomic<bool> m_from_others{false};
-    std::mutex m_mutex;
-    std::list<ImportPtr> m_imports; // most recently used first; bounded, they keep memory of others alive
+    gaudi::os::Mutex m_mutex{Rank::imports};
+    std::list<ImportPtr>
+        m_imports GAUDI_GUARDED_BY(m_mutex); // most recently used first; bounded, they keep memory of others alive
 };
 
 } // namespace softhca

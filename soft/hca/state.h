@@ -4,6 +4,7 @@
 // low bits are its place in the table, the others count how often the place was used.
 #pragma once
 
+#include "common/lock_ranks.h"
 #include "gaudi/shared.h"
 
 #include <array>
@@ -14,6 +15,7 @@
 
 namespace softhca {
 
+using soft::Rank;
 using softgaudi::Event;
 using softgaudi::kForever;
 using softgaudi::monotonic_ns;
@@ -33,7 +35,7 @@ struct Entry {
     uint32_t uses;
     uint32_t process; // index of the owner
     bool mutex_made;
-    RobustMutex mutex;
+    RobustMutex<Rank::entry> mutex;
 };
 
 template <class T, size_t N, unsigned Bits>
@@ -166,9 +168,9 @@ struct State {
     static constexpr uint32_t kMagic = 0x48434132; // changes with the layout
 
     std::atomic<uint32_t> magic;
-    RobustMutex tables;  // taken before any other lock: places in tables, queue memory
-    RobustMutex atomics; // makes RDMA atomics so among all queue pairs
-    RobustMutex link;
+    RobustMutex<Rank::tables> tables;   // places in tables, queue memory
+    RobustMutex<Rank::atomics> atomics; // makes RDMA atomics so among all queue pairs
+    RobustMutex<Rank::link> link;
     std::atomic<uint32_t> next_pd;
     std::array<DeviceEntry, kMaxDevices> devices;
     Table<ProcessEntry, 256, 24> processes;
@@ -178,22 +180,25 @@ struct State {
     Table<SrqEntry, 1024, 32> srqs;
     Table<QpEntry, 4096, 24> qps;  // ids are queue pair numbers
     Table<MrEntry, 16384, 31> mrs; // ids are keys
-    std::array<uint64_t, kUnits / 64> units_used;
+    std::array<uint64_t, kUnits / 64> units_used GAUDI_GUARDED_BY(tables);
 };
 
 inline constexpr size_t kQueueMemory = (sizeof(State) + kUnit - 1) / kUnit * kUnit; // where it begins
 inline constexpr size_t kFileBytes = kQueueMemory + kUnits * kUnit;
 
 /// Holds the lock of an entry, of the tables, or of something else that has one.
-class Lock {
+template <class Mutex>
+class GAUDI_SCOPED_CAPABILITY Lock {
 public:
-    explicit Lock(RobustMutex &mutex) : m_mutex(mutex) { (void)m_mutex.lock(); } // every order of stores is sound
-    ~Lock() { m_mutex.unlock(); }
+    explicit Lock(Mutex &mutex) GAUDI_ACQUIRE(mutex) : m_mutex(mutex) {
+        (void)m_mutex.lock();
+    } // every order of stores is sound
+    ~Lock() GAUDI_RELEASE() { m_mutex.unlock(); }
     Lock(const Lock &) = delete;
     Lock &operator=(const Lock &) = delete;
 
 private:
-    RobustMutex &m_mutex;
+    Mutex &m_mutex;
 };
 
 } // namespace softhca

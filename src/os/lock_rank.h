@@ -83,4 +83,28 @@ __attribute__((noinline, no_sanitize("undefined"))) inline HeldLocks &held_locks
 
 #endif
 
+// ---- for a lock of any kind, with the rank that it has; empty where ranks are not checked
+/// Before the thread may wait for the lock: a deadlock is reported, not entered.
+inline void check_lock_order([[maybe_unused]] const LockRank &rank) noexcept {
+#ifdef GAUDI_LOCK_RANKS
+    held_locks().check(rank);
+#endif
+}
+inline void note_locked([[maybe_unused]] const LockRank &rank) noexcept {
+#ifdef GAUDI_LOCK_RANKS
+    held_locks().add(rank);
+#endif
+}
+inline void note_unlocked([[maybe_unused]] const LockRank &rank) noexcept {
+#ifdef GAUDI_LOCK_RANKS
+    held_locks().remove(rank);
+#endif
+}
+/// Aborts when the thread holds no lock of this rank.
+inline void check_lock_held([[maybe_unused]] const LockRank &rank) noexcept {
+#ifdef GAUDI_LOCK_RANKS
+    held_locks().check_holds(rank);
+#endif
+}
+
 } // namespace gaudi::os
