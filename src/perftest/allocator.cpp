@@ -2,6 +2,7 @@
 #include "allocator.h"
 
 #include "gaudi/mover.h"
+#include "os/mutex.h"
 #include "ucx/abi_perftest.h"
 #include "ucx/log.h"
 
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 #include <vector>
 
 namespace gaudi::perftest {
@@ -21,11 +21,13 @@ namespace {
 
 Host *s_host = nullptr; // ucx_perftest runs on one UCX
 
-/// The tool copies in several threads, and a mover serves one.
+constexpr os::LockRank kMoverRank{100, "mover of ucx_perftest"}; // the mover takes locks of the device layer
+
+/// The tool copies from several threads, and a mover is for one.
 struct SharedMover {
     explicit SharedMover(Cards &cards) : mover(cards) {}
-    std::mutex mutex;
-    Mover mover;
+    os::Mutex mutex{kMoverRank};
+    Mover mover GAUDI_GUARDED_BY(mutex);
 };
 
 SharedMover *shared_mover() {
@@ -40,7 +42,7 @@ void copy(void *target, const void *source, std::size_t length) {
     SharedMover *shared = shared_mover();
     if (!shared)
         return;
-    const std::lock_guard guard(shared->mutex);
+    const os::MutexLock lock(shared->mutex);
     if (shared->mover.copy_now(reinterpret_cast<std::uint64_t>(target), reinterpret_cast<std::uint64_t>(source),
                                length) != 0)
         GAUDI_UCX_LOG(*s_host, ERROR, "%s", shared->mover.problem().c_str());

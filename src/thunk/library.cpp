@@ -2,6 +2,8 @@
 #include "library.h"
 
 #include "dl_handle.h"
+#include "lock_ranks.h"
+#include "os/mutex.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +11,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <mutex>
 #include <type_traits>
 
 namespace gaudi::thunk {
@@ -17,9 +18,9 @@ namespace {
 
 constexpr const char *kPlaces[] = {"libhl-thunk.so", "/usr/lib/habanalabs/libhl-thunk.so"};
 
-std::mutex s_loading;
-const Library *s_loaded = nullptr; // the list of all, guarded by s_loading
-static_assert(std::is_trivially_destructible_v<std::mutex>, "calls come even after exit handlers have run");
+os::Mutex s_loading{Rank::libraries};
+const Library *s_loaded GAUDI_GUARDED_BY(s_loading) = nullptr; // the list of all
+static_assert(std::is_trivially_destructible_v<os::Mutex>, "calls come even after exit handlers have run");
 
 template <class Function>
 bool resolve(const DlHandle &library, const char *name, Function &function) {
@@ -66,7 +67,7 @@ Result<const Library *> Library::load(const std::string &path) {
     if (!functions)
         return tl::unexpected(functions.error());
 
-    const std::lock_guard lock(s_loading);
+    const os::MutexLock lock(s_loading);
     for (const Library *known = s_loaded; known != nullptr; known = known->m_next) {
         if (known->m_handle == handle->get())
             return known; // its own reference keeps the file loaded, so the new one is dropped

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host.h"
 
+#include "lock_ranks.h"
 #include "objects.h"
+#include "os/mutex.h"
 
 #include <fmt/format.h>
 
@@ -10,15 +12,14 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <mutex>
 #include <type_traits>
 
 namespace gaudi::ucx {
 namespace {
 
-std::mutex s_finding;
-Host *s_hosts = nullptr; // the list of all, guarded by s_finding
-static_assert(std::is_trivially_destructible_v<std::mutex>, "UCX calls even after exit handlers have run");
+os::Mutex s_finding{Rank::hosts};                    // also guards what find_uct writes into a Host
+Host *s_hosts GAUDI_GUARDED_BY(s_finding) = nullptr; // the list of all
+static_assert(std::is_trivially_destructible_v<os::Mutex>, "UCX calls even after exit handlers have run");
 
 template <class Pointer>
 bool resolve(void *object, const char *name, Pointer &pointer) noexcept {
@@ -81,7 +82,7 @@ Result<Host *> Host::find(const void *caller) {
             Error{EINVAL, "dladdr", fmt::format("the module's caller at {} is in no library", caller)});
     const std::string path = info.dli_fname;
 
-    const std::lock_guard lock(s_finding);
+    const os::MutexLock lock(s_finding);
     for (Host *known = s_hosts; known != nullptr; known = known->m_next) {
         if (known->m_ucs == ucs) {
             ::dlclose(ucs); // the Host holds a reference of its own
@@ -108,7 +109,7 @@ Result<Host *> Host::find(const void *caller) {
 }
 
 Result<void> Host::find_uct() {
-    const std::lock_guard lock(s_finding);
+    const os::MutexLock lock(s_finding);
     if (m_has_uct)
         return {};
     void *uct = find_sibling("libuct", m_functions);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "proof.h"
 
+#include "lock_ranks.h"
+#include "os/mutex.h"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -21,12 +23,13 @@ constexpr int kNoHit = -1;
 constexpr std::size_t kTableSlots = 64; // more than any table has, so that a table which grew still fits
 constexpr int kFirstStray = 1000;       // the first number of stubs in places where no table is declared
 
-std::mutex s_proving; // guards s_hit
-int s_hit = kNoHit;   // the number of the stub that was called last
-static_assert(std::is_trivially_destructible_v<std::mutex>);
+os::Mutex s_proving{Rank::proof};
+int s_hit GAUDI_GUARDED_BY(s_proving) = kNoHit; // the number of the stub that was called last
+static_assert(std::is_trivially_destructible_v<os::Mutex>);
 
 template <int number>
 long stub() noexcept {
+    s_proving.assert_held(); // by prove_tables, whose call of libuct ends here
     s_hit = number;
     return UCS_ERR_UNSUPPORTED; // after a success a dispatcher would go on
 }
@@ -94,7 +97,8 @@ Error make_mismatch(std::string found, std::string needed) {
 }
 
 template <class Call>
-Result<void> expect_slot(const char *dispatcher, const char *table, std::size_t slot, Call &&call) {
+Result<void> expect_slot(const char *dispatcher, const char *table, std::size_t slot, Call &&call)
+    GAUDI_REQUIRES(s_proving) {
     s_hit = kNoHit;
     call();
     if (s_hit == static_cast<int>(slot))
@@ -115,7 +119,7 @@ Result<void> expect_slot(const char *dispatcher, const char *table, std::size_t 
         !held)                                                                                                         \
     return held
 
-Result<void> prove_md(const Functions &uct, Scratch &scratch) {
+Result<void> prove_md(const Functions &uct, Scratch &scratch) GAUDI_REQUIRES(s_proving) {
     const uct_md_h md = scratch.md_handle();
     void *memory = &scratch.output;
     std::size_t length = 1;
@@ -151,7 +155,7 @@ Result<void> prove_md(const Functions &uct, Scratch &scratch) {
 }
 
 /// Calls in the order of the slots, so that a longer table is noticed before a call goes past the end of ours.
-Result<void> prove_iface(const Functions &uct, Scratch &scratch) {
+Result<void> prove_iface(const Functions &uct, Scratch &scratch) GAUDI_REQUIRES(s_proving) {
     const uct_iface_h iface = scratch.iface_handle();
     const uct_ep_h ep = scratch.ep_handle();
 
@@ -210,7 +214,7 @@ bool is_newer_than_tested(const Version &version) noexcept {
 }
 
 Result<Tables> prove_tables(const Functions &uct) {
-    const std::lock_guard lock(s_proving);
+    const os::MutexLock lock(s_proving);
     const auto scratch = std::make_unique<Scratch>();
     if (Result<void> held = prove_sizes(uct); !held)
         return tl::unexpected(held.error());
