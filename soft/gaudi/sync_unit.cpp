@@ -89,9 +89,9 @@ MaybeTrap SyncUnit::store_one(Pending store) {
         break;
     case Place::Kind::block:
         if (const auto view = m_card.blocks().view(m_card.context().id, place.handle)) {
-            done = view->engine->write(place.position, &store.value, store.size);
-            if (view->outer)
-                done = done && view->outer->write(place.position, &store.value, store.size);
+            const gaudi::os::MutexLock lock(m_card.blocks().sides());
+            done = view->engine->write(place.position, &store.value, store.size) &&
+                   (!view->outer || view->outer->write(place.position, &store.value, store.size));
         }
         break;
     case Place::Kind::sram:
