@@ -40,7 +40,7 @@ OrSentence<std::string> make_directory(const char *variable, std::string_view us
         return bad(fmt::format("cannot make it: {}", std::strerror(errno)));
     if (named && (stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
         return bad("is not a directory");
-    // Anyone can guess the usual name, and put a directory or a link of his own there first.
+    // The default name is predictable: another user may have created a directory or a link there first.
     if (!named && (lstat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
                    (info.st_mode & 077) != 0))
         return bad("is not a private directory of this user");

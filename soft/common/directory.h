@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The directory in which processes meet: what they share are files in it.
+// The directory whose files the processes of one model share.
 #pragma once
 
 #include "common/words.h"
 
 namespace soft {
 
-/// What `variable` names, else `usual` under the user's runtime directory or, where that is not in memory, /dev/shm.
+/// The value of `variable`; else `usual` under the user's runtime directory or, where that is not in memory, /dev/shm.
 std::string directory_name(const char *variable, std::string_view usual);
 
-/// The same, made if new, and always memory, never a disk: `why` ends the sentence that says so.
+/// The same directory, created if missing. A directory on a disk is refused; `why` ends that message.
 OrSentence<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why);
 
 } // namespace soft

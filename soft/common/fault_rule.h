@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules FUNCTION[@DEVICE][#NTH[+]]=ACTION: which call something happens to. What happens is each library's own.
+// Fault rules FUNCTION[@DEVICE][#NTH[+]]=ACTION: this file selects the calls, each library defines its actions.
 #pragma once
 
 #include "common/words.h"
@@ -12,28 +12,28 @@
 
 namespace soft {
 
-/// The calls that a rule strikes.
+/// The calls that a rule applies to.
 struct StruckCalls {
-    std::string function; // without the library's prefix; "*" is any, where the library has that
+    std::string function; // without the library's prefix; "*" is any function, where the library allows it
     std::optional<unsigned> device;
-    uint64_t first = 1;   // the first call it applies to
-    bool onwards = false; // and to every later one
+    uint64_t first = 1;   // the first call that the rule applies to
+    bool onwards = false; // the rule applies to every later call too
 };
 
-/// What rules are about in one library.
+/// The syntax of one library's rules.
 struct FaultGrammar {
     const char *variable;
-    std::string_view form;   // of a rule
-    std::string_view prefix; // of functions, which a rule may leave out
-    std::string_view device; // what it calls one
+    std::string_view form;   // syntax of a rule, for messages
+    std::string_view prefix; // prefix of function names, optional in a rule
+    std::string_view device; // name of a device, for messages
     unsigned devices;
     bool (*knows)(std::string_view function);
 };
 
-/// Reads all before the action, which it returns; else what is wrong with it.
+/// Parses the rule up to its action and returns the action; the error says what is wrong.
 OrSentence<std::string_view> read_calls(std::string_view rule, const FaultGrammar &grammar, StruckCalls &calls);
 
-/// All rules of a variable. `act` reads the action into a rule that has its calls; it returns what is wrong, or nothing.
+/// Parses all rules of a variable. `act` parses the action into the rule and returns what is wrong, or nothing.
 template <class Rule>
 OrSentence<std::vector<Rule>> read_rules(std::string_view text, const FaultGrammar &grammar,
                                          std::string_view (*act)(std::string_view action, Rule &rule)) {
@@ -52,12 +52,13 @@ OrSentence<std::vector<Rule>> read_rules(std::string_view text, const FaultGramm
     return rules;
 }
 
-/// How often each of a process's rules was met.
+/// Counts the matching calls of each rule in this process.
 class FaultCounts {
 public:
     explicit FaultCounts(size_t rules) : m_counts(rules) {}
 
-    /// Counts the call if it is one of the rule's; whether it is struck. `device` is none for calls that name none.
+    /// Counts the call if the rule matches it; returns whether the fault applies. `device` is empty for calls without
+    /// one.
     bool strikes(size_t rule, const StruckCalls &calls, std::string_view function, std::optional<unsigned> device);
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one object behind a library's functions.
+// The one object behind a library's exported functions.
 #pragma once
 
 #include "common/lock_ranks.h"
@@ -13,12 +13,12 @@
 
 namespace soft {
 
-/// The T of this process: T::make() at the first call, and no second try where that says no. A child of fork has none
-/// of the threads: there T::forked() ends what it inherited, and it gets a T of its own.
+/// The T of this process, created by T::make() at the first call; a refusal is final. A child of fork(2) has none of
+/// the threads: T::forked() closes what it inherited, and its next call creates a new T.
 template <class T>
 class Instance {
 public:
-    /// Null when it cannot be made.
+    /// Null when T cannot be created.
     static T *get() {
         if (T *known = made())
             return known;
@@ -33,7 +33,7 @@ public:
         one.m_made.store(fresh, std::memory_order_release);
         return fresh;
     }
-    /// Null also when it was not asked for yet.
+    /// Null also before the first get().
     static T *made() { return only().m_made.load(std::memory_order_acquire); }
 
 private:

@@ -9,7 +9,7 @@
 namespace soft {
 namespace {
 
-constexpr double kSlowestGBps = 1e-6, kLongestUs = 1e9; // what a clock of 64 bits can add up
+constexpr double kSlowestGBps = 1e-6, kLongestUs = 1e9; // limits of a 64-bit clock
 
 template <class Figure>
 std::string names(const std::vector<Figure> &figures) {

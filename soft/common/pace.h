@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Speeds as users write them: name:number, separated by commas.
+// Link speeds as users write them: name:number, separated by commas.
 #pragma once
 
 #include "common/words.h"
@@ -9,18 +9,18 @@
 
 namespace soft {
 
-/// A link's speed, written in GB/s.
+/// The speed of a link, written in GB/s.
 struct Rate {
     std::string_view name;
     double *ns_per_byte;
 };
-/// What a step costs, written in microseconds.
+/// The cost of a step, written in microseconds.
 struct Cost {
     std::string_view name;
     uint64_t *ns;
 };
 
-/// Fills in what `text` names.
+/// Writes the figures in `text` to the rates and costs of the same name.
 OrSentence<void> read_pace(const char *variable, std::string_view text, const std::vector<Rate> &rates,
                            const std::vector<Cost> &costs);
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Settings as a library reads them at its start, one after another, until one is wrong.
+// Settings that a library reads at its start, one after another, until one is wrong.
 #pragma once
 
 #include "common/words.h"
 
 namespace soft {
 
-/// A number of things, from 0 to `most`; `usual` where the variable is not set.
+/// A count from 0 to `most`; `usual` where the variable is not set.
 OrSentence<unsigned> read_count(const char *variable, unsigned usual, unsigned most);
 
-/// Puts a value where it belongs; false when there is none, and `wrong` says why.
+/// Moves a value to `to`; false when there is none, and `wrong` then says why.
 template <class T>
 bool put(OrSentence<T> value, T &to, std::string &wrong) {
     if (value)

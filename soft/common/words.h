@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What users write into environment variables, taken apart. What is wrong with it is told in one sentence.
+// Parsing of environment variables. Each error is one sentence for the user.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -15,10 +15,10 @@ template <class T>
 using OrSentence = tl::expected<T, std::string>;
 using Sentence = tl::unexpected<std::string>;
 
-/// Empty for a variable that is not set.
+/// The value of a variable; empty when it is not set.
 std::string_view env(const char *name);
 
-/// The error's number by its name, or written as a number.
+/// The errno with this name, or written as a number.
 std::optional<int> errno_by_name(std::string_view name);
 
 template <class T>
@@ -30,10 +30,10 @@ std::optional<T> number(std::string_view text) {
     return value;
 }
 
-/// Whether `text` began with `prefix`, which it then no longer does.
+/// Removes `prefix` from the start of `text`; false when `text` does not start with it.
 bool cut_prefix(std::string_view &text, std::string_view prefix);
 
-/// Calls `take` with each non-empty piece of `text` between separators; stops at the first error.
+/// Calls `take` with each non-empty piece of `text` between separators, up to the first error.
 template <class Take>
 OrSentence<void> split(std::string_view text, char separator, Take take) {
     while (!text.empty()) {

@@ -13,7 +13,7 @@ using namespace softgaudi;
 
 namespace {
 
-/// The kernel's own layout of the identity, which differs from the library's.
+/// The kernel's layout of the identity, which differs from the library's.
 struct RawHwIp {
     uint64_t sram_base_address, dram_base_address, dram_size;
     uint32_t sram_size, num_of_events, device_id, module_id, decoder_enabled_mask;
@@ -70,7 +70,7 @@ RawHwIp raw_description(const Card &card) {
     return raw;
 }
 
-// Operations that the library has no name for: it reaches them through functions of its own.
+// Operations without a name in the library's header.
 enum : uint32_t {
     kReplacedRows = 21,
     kPendingRows = 22,
@@ -274,5 +274,5 @@ SOFTGAUDI_API int hlthunk_debug(int fd, hl_debug_args *debug) {
     }
     if (debug->op > HL_DEBUG_OP_SET_MODE)
         return fail(EINVAL);
-    return mode ? not_modelled("debug", EINVAL) : fail(EFAULT); // the trace units need the mode, and are not here
+    return mode ? not_modelled("debug", EINVAL) : fail(EFAULT); // the trace units need debug mode, and are not modelled
 }

@@ -101,7 +101,7 @@ SOFTGAUDI_API int hlthunk_get_device_utilization(int fd, uint32_t /*period_ms*/,
 }
 
 SOFTGAUDI_API int hlthunk_get_hw_events_arr(int fd, bool aggregate, uint32_t size, uint32_t *events) {
-    (void)aggregate; // a context's count and the card's are one here: cards are opened by one context at a time
+    (void)aggregate; // cards have one context at a time, so its count is the card's
     const Call call("get_hw_events_arr", fd, Needs::anything);
     if (!events || size == 0)
         return fail(EINVAL);
@@ -121,8 +121,7 @@ SOFTGAUDI_API int hlthunk_get_reset_count_info(int fd, hlthunk_reset_count_info 
 }
 
 SOFTGAUDI_API int hlthunk_get_time_sync_info(int fd, hlthunk_time_sync_info *info) {
-    // Programs built with the older header own 16 bytes: the third field is not written. Those built with the newer
-    // one see it as they left it.
+    // Programs built with the older header own 16 bytes, so the third field is never written.
     const Call call("get_time_sync_info", fd, Needs::working_card);
     if (!info)
         return fail(EINVAL);
@@ -167,7 +166,7 @@ SOFTGAUDI_API int hlthunk_get_dev_memalloc_page_orders(int fd, uint64_t *page_or
 
 SOFTGAUDI_API int hlthunk_get_dram_replaced_rows_info(int fd, hlthunk_dram_replaced_rows_info *info) {
     return answer(Call("get_dram_replaced_rows_info", fd, Needs::working_card), info,
-                  [](Card &) { return hlthunk_dram_replaced_rows_info{}; }); // memory without a worn row
+                  [](Card &) { return hlthunk_dram_replaced_rows_info{}; }); // modelled memory has no worn rows
 }
 
 SOFTGAUDI_API int hlthunk_get_dram_pending_rows_info(int fd, uint32_t *count) {
@@ -245,7 +244,7 @@ SOFTGAUDI_API int hlthunk_get_page_fault_info(int fd, hlthunk_page_fault_info *i
     info->engine_id = records.page_fault.engine_id;
     info->num_of_mappings = records.page_fault_mappings;
     if (num_of_alloc_entries < records.page_fault_mappings)
-        return fail(ENOMEM); // and the number says how many are needed
+        return fail(ENOMEM); // the count returned is the number needed
     if (records.page_fault_mappings != 0 && !info->mappings)
         return fail(EINVAL);
     std::copy_n(records.mappings.begin(), records.page_fault_mappings, info->mappings);

@@ -9,7 +9,7 @@ using namespace softgaudi;
 
 namespace {
 
-// Functions that return an address or a handle answer 0 for every failure; errno says which.
+// Functions that return an address or a handle return 0 for every failure and set errno.
 uint64_t none(int error) {
     errno = error < 0 ? -error : error;
     return 0;
@@ -21,8 +21,8 @@ uint64_t map_host(const Call &call, void *host, uint64_t hint, uint64_t size, ui
     if (!call)
         return none(call.error());
     const auto pointer = reinterpret_cast<uint64_t>(host);
-    // Without the lock: with many threads in the program this takes longer than the queues can wait.
-    const bool wraps = pointer + size < pointer || pointer + size + kHostPage < pointer; // refused below, as is 0
+    // Without the lock: in programs with many threads this takes longer than the queues can wait.
+    const bool wraps = pointer + size < pointer || pointer + size + kHostPage < pointer; // Card::map_host refuses these
     if (size != 0 && !wraps && !can_pin(pointer, size))
         return none(EFAULT);
     uint64_t address = 0;
@@ -108,7 +108,7 @@ SOFTGAUDI_API int hlthunk_device_mapped_memory_export_dmabuf_fd(int fd, uint64_t
                                                                 uint32_t flags) {
     const Call call("device_mapped_memory_export_dmabuf_fd", fd, Needs::compute);
     if (flags != (O_RDWR | O_CLOEXEC))
-        return fail(EINVAL); // the library's own check, before the driver is asked
+        return fail(EINVAL); // the library checks this before it calls the driver
     if (!call)
         return fail(call.error());
     const CardLock lock(call.card());
@@ -162,7 +162,7 @@ SOFTGAUDI_API int hlthunk_get_cb_usage_count(int fd, uint64_t cb_handle, uint32_
     const CardLock lock(call.card());
     if (!call.card().find_buffer(cb_handle))
         return fail(EINVAL);
-    *usage_cnt = 0; // no queue of this generation runs driver-owned command buffers by handle
+    *usage_cnt = 0; // queues of this generation do not run driver-owned command buffers
     return 0;
 }
 

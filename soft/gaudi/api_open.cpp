@@ -20,7 +20,7 @@ bool matches(hlthunk_device_name name, const Model &model) {
     return name == HLTHUNK_DEVICE_DONT_CARE || name == name_of(model);
 }
 
-/// Tries all cards; the library's other convention: -1 with the last errno.
+/// Tries all cards. This function's convention for failure is -1 with the last errno.
 template <class Open>
 int open_first(hlthunk_device_name name, Open open) {
     Server *server = Server::get();
@@ -110,7 +110,7 @@ SOFTGAUDI_API int hlthunk_close(int fd) {
     if (::close(fd) != 0)
         return fail(errno);
     if (call.has_card() && !call.control())
-        call.card().closed(); // also when a fault makes the close fail: the descriptor is gone
+        call.card().closed(); // also when a fault makes the close fail: the descriptor is closed
     return call || call.error() == ENOTTY ? 0 : fail(call.error());
 }
 

@@ -7,9 +7,9 @@ using namespace softgaudi;
 namespace {
 
 constexpr uint64_t kNoSequence = UINT64_MAX;
-// Flags that make a submission something else than command buffers; each has a function of its own.
+// Flags of submissions other than plain command buffers; each kind has its own function.
 constexpr uint32_t kStagedFlag = 0x40, kOtherKinds = 0x1F80E;
-constexpr uint32_t kSignalObject = 85; // the first that the driver keeps for signals
+constexpr uint32_t kSignalObject = 85; // the first sync object that the driver reserves for signals
 constexpr uint32_t kSyncObjectOffset = 0x4100000;
 
 std::span<const hl_cs_chunk> chunks(void *array, uint32_t count) {
@@ -17,7 +17,7 @@ std::span<const hl_cs_chunk> chunks(void *array, uint32_t count) {
 }
 
 int submit(const Call &call, hlthunk_cs_in *in, hlthunk_cs_out *out, uint32_t timeout_sec) {
-    // A refusal leaves the caller's result as it is.
+    // A refusal leaves the caller's result unchanged.
     if (!in || !out)
         return fail(EINVAL);
     if (!call)
@@ -103,7 +103,7 @@ int wait_for_signal(const Call &call, hlthunk_wait_in *in, hlthunk_wait_out *out
             return fail(EINVAL);
         if (slot.seq.load() == awaited && !slot.signal)
             return fail(EINVAL);
-        // A signal that was given needs no waiting: nothing is submitted, and the sequence says so.
+        // A completed signal needs no wait: nothing is submitted, and the sequence number stays 0.
         if (slot.seq.load() != awaited || slot.status.load() != SlotStatus::running)
             return 0;
     }
@@ -127,7 +127,7 @@ int wait_interrupt(const Call &call, const void *address, uint64_t target, uint3
     return result(call.card().wait_interrupt(address, {}, target, interrupt, timeout_us, *status, timestamp));
 }
 
-/// Offset in the node's file of the counter that a buffer handle and an index name.
+/// Offset, in the node's file, of element `index` of a buffer.
 std::optional<uint64_t> counter_of(Card &card, uint64_t handle, uint64_t index, bool timestamps) {
     const CardLock lock(card);
     const Buffer *buffer = card.find_buffer(handle);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exported functions that the modelled generations, their driver or this model do not have. Where the driver of a
-// Gaudi2 refuses the call itself, the answer is simply right; the others say by name that they are not modelled.
+// Exported functions without a model. Those that the driver of a Gaudi2 refuses fail in the same way; the others also
+// print that they are not modelled.
 #include "call.h"
 
 using namespace softgaudi;
 
 namespace {
 
-/// What the driver of these generations refuses.
+/// For functions that the driver of these generations refuses.
 int refused(const Call &call, int error) { return fail(call ? error : call.error()); }
 
 int unmodelled(Function function, const Call &call, int error) {
@@ -44,7 +44,7 @@ SOFTGAUDI_API int hlthunk_wait_for_collective_signal_timeout(int fd, hlthunk_wai
     return refused(Call("wait_for_collective_signal_timeout", fd, Needs::compute), EINVAL);
 }
 
-// Reserved signals: the driver has them, this model does not.
+// Reserved signals exist in the driver, but are not modelled.
 SOFTGAUDI_API int hlthunk_reserve_encaps_signals(int fd, hlthunk_sig_res_in *, hlthunk_sig_res_out *) {
     return unmodelled("reserve_encaps_signals", Call("reserve_encaps_signals", fd, Needs::compute), EINVAL);
 }
@@ -60,7 +60,7 @@ SOFTGAUDI_API int hlthunk_wait_for_reserved_encaps_collective_signals(int fd, hl
                       Call("wait_for_reserved_encaps_collective_signals", fd, Needs::compute), EINVAL);
 }
 
-// The engines' own processors run nothing here.
+// The engines' own processors are not modelled.
 SOFTGAUDI_API int hlthunk_engine_cores_set_mode(int fd, const uint32_t *core_ids, uint32_t num_cores,
                                                 uint32_t core_mode) {
     constexpr uint32_t kCores = 69;
@@ -78,7 +78,7 @@ SOFTGAUDI_API int hlthunk_engines_command(int fd, const uint32_t *engine_ids, ui
     return unmodelled("engines_command", call, EPERM);
 }
 
-// Firmware.
+// Firmware is not modelled.
 SOFTGAUDI_API int hlthunk_get_sec_attest_info(int fd, uint32_t, hlthunk_sec_attest_info *info) {
     const Call call("get_sec_attest_info", fd, Needs::working_card);
     return info ? unmodelled("get_sec_attest_info", call, EOPNOTSUPP) : fail(EINVAL);
@@ -88,7 +88,7 @@ SOFTGAUDI_API int hlthunk_fw_send_generic_request(int fd, void *buffer, uint32_t
     return buffer ? unmodelled("fw_send_generic_request", call, EOPNOTSUPP) : fail(EINVAL);
 }
 
-// debugfs is the kernel's; a machine without the driver has no such files.
+// debugfs belongs to the kernel driver.
 SOFTGAUDI_API int hlthunk_debugfs_open(int fd, hlthunk_debugfs *debugfs) {
     const Call call("debugfs_open", fd, Needs::anything);
     return debugfs ? unmodelled("debugfs_open", call, ENOENT) : fail(EINVAL);
@@ -103,7 +103,7 @@ SOFTGAUDI_API int hlthunk_debugfs_close(hlthunk_debugfs *) {
     return unmodelled("debugfs_close", Call("debugfs_close"), EBADF);
 }
 
-// The profiler lives in a library that is loaded when present; without it the real library answers -1 as well.
+// The profiler is a library of its own; without it the real library returns -1 too.
 SOFTGAUDI_API int hlthunk_profiler_start(int fd) {
     const Call call("profiler_start", fd, Needs::anything);
     return -1;
@@ -118,7 +118,7 @@ SOFTGAUDI_API int hlthunk_profiler_get_trace(int fd, void *, uint64_t *, uint64_
 }
 SOFTGAUDI_API void hlthunk_profiler_destroy() { const Call call("profiler_destroy"); }
 
-// Withdrawn by the vendor: they refuse in every library.
+// The vendor withdrew these: they fail in every library.
 SOFTGAUDI_API int hlthunk_deprecated_func1(int fd, uint64_t, uint64_t, uint32_t *, uint64_t *) {
     const Call call("deprecated_func1", fd, Needs::anything);
     return fail(EPERM);

@@ -29,7 +29,7 @@ void say_full() {
 
 } // namespace
 
-// Past the wrappers that sanitizers watch: a card's DMA is ordered by submission and completion, which they cannot see.
+// Direct system calls: submission and completion order a card's DMA, which sanitizers cannot see in the wrappers.
 bool read_file(int fd, void *out, size_t size, uint64_t offset) {
     auto *to = static_cast<unsigned char *>(out);
     while (size > 0) {
@@ -124,7 +124,7 @@ bool BlockMemory::read(uint64_t offset, void *to, size_t size) {
         return read_file(m_file.get(), to, size, offset);
     auto *data = static_cast<unsigned char *>(to) - offset;
     return each_chunk(offset, size, [&](uint64_t chunk, uint64_t at, uint64_t piece) {
-        // Reading a hole through the mapping would fill it.
+        // Reading a hole through the mapping would allocate it.
         if (!present(chunk, false))
             return read_file(m_file.get(), data + at, piece, at);
         if (!mapped_here(reinterpret_cast<uint64_t>(data + at), piece, true))

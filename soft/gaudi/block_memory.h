@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bytes of one block. Large accesses go through a mapping at the speed of memcpy, small ones through system calls;
-// either way a full tmpfs or a bad pointer of the host program is a failed access. What cannot be caught is memory that
-// the program takes away in the middle of a large piece.
+// The bytes of one block. Large accesses copy through a mapping, small ones use system calls; a full tmpfs or a bad
+// pointer of the host program makes the access fail. Memory that the program unmaps in the middle of a large copy is
+// not caught.
 #pragma once
 
 #include "store.h"
@@ -24,20 +24,20 @@ public:
 
     bool write(uint64_t offset, const void *from, size_t size);
     bool read(uint64_t offset, void *to, size_t size);
-    /// From another block (or this one). What was never written there stays unwritten here, and costs nothing.
+    /// Copies from another block (or this one). Unwritten parts of the source stay unwritten here and use no memory.
     bool copy(uint64_t offset, BlockMemory &source, uint64_t source_offset, uint64_t size);
 
 private:
-    /// Whether the chunk may be touched through the mapping; `make` gives it pages first.
+    /// Whether the chunk has pages, so that it can be accessed through the mapping; `make` allocates them first.
     bool present(uint64_t chunk, bool make);
     bool punch(uint64_t offset, uint64_t size);
-    /// Calls `access(chunk, offset, size)` for the parts of a range that lie in different chunks.
+    /// Calls `access(chunk, offset, size)` for each chunk of a range.
     template <class Access>
     bool each_chunk(uint64_t offset, uint64_t size, Access access);
 
     File m_file;
     uint64_t m_size = 0;
-    unsigned char *m_memory = nullptr; // null when it could not be mapped: system calls do it all
+    unsigned char *m_memory = nullptr; // null when mmap failed: every access is then a system call
     std::vector<std::atomic<bool>> m_present;
 };
 

@@ -74,7 +74,7 @@ bool Blocks::sweep() {
     return look(true);
 }
 
-/// Whether an export holds a block.
+/// Whether an export holds a block of this card.
 bool Blocks::look(bool remove_free) const {
     DIR *listing = opendir(m_dir.c_str());
     if (!listing)
@@ -100,8 +100,8 @@ bool Blocks::look(bool remove_free) const {
 }
 
 int Blocks::export_block(uint64_t context, uint32_t handle, uint32_t mapping, uint64_t offset, uint64_t size) {
-    // The name through which a file was opened travels with the descriptor, to other processes too, and it is the only
-    // thing that can: it tells an importer which part of the block this export stands for.
+    // An importer must learn which part of the block is exported. The name through which a file was opened is the only
+    // data that travels with a descriptor, also to other processes.
     static std::atomic<uint32_t> count{0};
     const std::string name = fmt::format("{}/dmabuf-{}-{}-{}.{}", m_dir, offset, size, getpid(), count.fetch_add(1));
     if (link(path(context, handle).c_str(), name.c_str()) != 0)

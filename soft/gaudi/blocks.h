@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory: one sparse file per allocation ("block"), and the exports of it.
+// Device memory: one sparse file per allocation ("block"), and its exports.
 #pragma once
 
 #include "block_memory.h"
@@ -21,25 +21,25 @@ public:
 
     bool create(uint64_t context, uint32_t handle, uint64_t size);
     void remove(uint64_t context, uint32_t handle);
-    /// Removes what no export holds; true when something is still held.
+    /// Removes the blocks that no export holds; true when some are still held.
     bool sweep();
     bool held() const { return look(false); }
 
-    /// A new descriptor on the block that names the range it stands for and locks byte `mapping` of the block.
+    /// A new descriptor on the block. Its name carries the exported range, and it locks byte `mapping` of the block.
     int export_block(uint64_t context, uint32_t handle, uint32_t mapping, uint64_t offset, uint64_t size);
     bool exported(uint64_t context, uint32_t handle, uint32_t mapping);
 
-    /// What the card's engines read from and write to; null when the block is gone.
+    /// The bytes of a block as the card's engines see them; null when the block is gone.
     struct View {
-        std::unique_ptr<BlockMemory> engine; // what the engines see
-        std::unique_ptr<BlockMemory> outer;  // what importers see, where that differs
+        std::unique_ptr<BlockMemory> engine; // read and written by the engines
+        std::unique_ptr<BlockMemory> outer;  // read and written by importers, where that differs (quirk "posted")
     };
     std::shared_ptr<const View> view(uint64_t context, uint32_t handle);
 
     /// Held by engines while they write a block that has two sides, so that a flush does not undo them.
     gaudi::os::Mutex &sides() GAUDI_RETURNS_LOCK(m_sides) { return m_sides; }
 
-    /// Makes what importers wrote visible to the engines.
+    /// Makes the writes of importers visible to the engines.
     void flush(uint64_t context, const std::vector<uint32_t> &handles);
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Command buffers and timestamp buffers that the driver owns: their bytes live in the node's own file at the offset
-// that is their handle, so that mmap(2) on the card's descriptor reaches them as on the real driver.
+// Command buffers and timestamp buffers that the driver owns. The bytes are in the node's file at the offset that is
+// the handle, so mmap(2) on the card's descriptor reaches them as with the real driver.
 #include "card.h"
 
 #include <fcntl.h>
@@ -11,11 +11,11 @@
 namespace softgaudi {
 namespace {
 
-// As the driver encodes them: a type in the high bits, an id in units of pages. Ids are far enough apart that buffers
-// never overlap in the file.
+// Handles as the driver encodes them: a type in the high bits, an id in units of pages. The spacing keeps buffers apart
+// in the file.
 constexpr uint64_t kBufferType = uint64_t{1} << 60;
 constexpr uint64_t kSpacing = 16 * kMiB;
-constexpr uint32_t kRotation = 64; // so many more are made before the place of a destroyed one is used again
+constexpr uint32_t kRotation = 64; // buffers created before the entry of a destroyed one is reused
 constexpr uint32_t kMaxTimestampElements = 1u << 20;
 
 uint64_t handle_of(size_t slot) { return kBufferType | (slot + 1) * kSpacing; }
@@ -42,7 +42,7 @@ int Card::create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &h
     }
     const auto rounded = static_cast<uint32_t>((std::max<uint64_t>(size, 1) + kHostPage - 1) & ~(kHostPage - 1));
     auto &buffers = context().buffers;
-    // Not the place that came free last: a program may still have a destroyed buffer mapped.
+    // The search starts behind the entry used last: a program may still have a destroyed buffer mapped.
     const auto is_free = [](const Buffer &buffer) { return !buffer.used; };
     const auto next = buffers.begin() + context().next_buffer;
     auto entry = std::find_if(next, buffers.end(), is_free);
@@ -52,7 +52,7 @@ int Card::create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &h
         return -ENOMEM;
     const auto slot = static_cast<size_t>(entry - buffers.begin());
     handle = handle_of(slot);
-    // A buffer starts as zeroes although its place in the file was used before.
+    // A buffer starts as zeroes, although its part of the file was used before.
     fallocate(m_node.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(handle),
               static_cast<off_t>(rounded));
     uint64_t address = 0;
@@ -65,7 +65,7 @@ int Card::create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &h
         if (const int error = map(mapping, model().cb_pool, {}, kHostPage, 0, false, address))
             return error;
     }
-    *entry = {true, timestamps, timestamps ? size : rounded, address}; // slots of timestamps are counted exactly
+    *entry = {true, timestamps, timestamps ? size : rounded, address}; // timestamp buffers keep their exact size
     context().next_buffer = static_cast<uint32_t>(slot + 1) % kRotation;
     return 0;
 }

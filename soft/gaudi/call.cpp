@@ -10,7 +10,7 @@
 namespace softgaudi {
 namespace {
 
-/// Whether a function only asks: a host that calls nothing else is waiting.
+/// Whether a function only queries: a host that calls nothing else is waiting.
 bool asks(Function function) {
     const std::string_view name = kFunctions[function.index];
     return name.starts_with("get_") || name.starts_with("is_") || name.starts_with("wait_for_cs") ||

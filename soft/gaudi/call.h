@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The beginning of every exported function: which card, is it counted, does a fault strike, may it be answered.
+// The prologue of every exported function: finds the card, counts the call, applies faults, checks the card's state.
 #pragma once
 
 #include "functions.h"
@@ -11,7 +11,7 @@
 
 namespace softgaudi {
 
-/// Index of a function, checked when this library is compiled.
+/// Index of a function, checked at compile time.
 struct Function {
     size_t index;
     template <size_t N>
@@ -21,21 +21,21 @@ struct Function {
     }
 };
 
-/// What a call needs of its descriptor.
+/// What a call requires of its descriptor and card.
 enum class Needs {
-    descriptor,   // served even when the card is gone: letting go of it, and hearing why
-    anything,     // answered on both nodes, even in reset
-    working_card, // information that needs a card in operation, on both nodes
-    compute,      // everything else: the compute node and a card in operation
+    descriptor,   // works even on a lost card: closing, and reading events
+    anything,     // works on both nodes, even during a reset
+    working_card, // works on both nodes of a card in operation
+    compute,      // works on the compute node of a card in operation
 };
 
 class Call {
 public:
-    /// A call that names no descriptor.
+    /// For functions without a descriptor.
     explicit Call(Function function, Card *card = nullptr);
     Call(Function function, int fd, Needs needs);
 
-    /// 0, or the errno to fail with.
+    /// 0, or the errno that the function must fail with.
     int error() const { return m_error; }
     explicit operator bool() const { return m_error == 0; }
     bool has_card() const { return m_card != nullptr; }
@@ -54,7 +54,7 @@ private:
     int m_error = 0;
 };
 
-/// The libraries' two conventions for failure: the negative errno, with errno set as the system call left it.
+/// The library's convention for failure: returns the negative errno and sets errno too.
 inline int fail(int error) {
     errno = error;
     return -error;
@@ -63,7 +63,7 @@ inline int result(int negative_or_value) {
     return negative_or_value < 0 ? fail(-negative_or_value) : negative_or_value;
 }
 
-/// Says once, by name, that a function is not modelled.
+/// Fails with `error`; the first call of each function prints its name.
 int not_modelled(Function function, int error);
 
 } // namespace softgaudi

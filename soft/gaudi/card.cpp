@@ -80,11 +80,11 @@ bool Card::set_up(const std::string &dir) {
     }
     const CardLock lock(*this);
     if (!any_locked(m_node.get()))
-        m_blocks.sweep(); // what processes left that are gone
+        m_blocks.sweep(); // left behind by processes that died
     return true;
 }
 
-/// The last holder of the lock died inside: nothing in the tables can be trusted.
+/// The last holder of the lock died with it: the tables may be inconsistent.
 void Card::recover() {
     m_state->in_reset = true;
     m_state->hard_resets++;
@@ -98,7 +98,7 @@ bool Card::in_use() { return any_locked(m_node.get()) || m_blocks.held(); }
 hl_device_status Card::status() {
     if (m_state->lost)
         return HL_DEVICE_STATUS_MALFUNCTION;
-    // A reset waits until whoever used the card has let go of it.
+    // A reset lasts until the card is closed.
     if (m_state->in_reset && in_use())
         return HL_DEVICE_STATUS_IN_RESET;
     return HL_DEVICE_STATUS_OPERATIONAL;
@@ -150,7 +150,7 @@ void Card::start_context() {
     context.dead = false;
     context.opener = getpid();
     context.id.store(id);
-    // Command buffers of the old context are gone; the offsets of the new ones lie beyond any file that has an end.
+    // Drops the old context's command buffers, then makes the file long enough for every buffer handle.
     if (ftruncate(m_node.get(), 0) != 0 || ftruncate(m_node.get(), (int64_t{1} << 60) + (int64_t{1} << 40)) != 0)
         std::fprintf(stderr, "softgaudi: cannot size the node of card %u: %s\n", m_index, std::strerror(errno));
     wake_everyone();
@@ -165,7 +165,7 @@ int Card::open_compute() {
         return -ENODEV;
     if (!lock_exclusive(node.get()))
         return -EBUSY;
-    // An export keeps the card in use although its exporter is gone.
+    // A live export keeps the card in use even after its exporter exited.
     if (m_blocks.sweep())
         return -EBUSY;
     drop_notifier();
@@ -193,7 +193,7 @@ void Card::closed() {
             return;
         end_context();
     }
-    // The close of a card returns when its engines have stopped: nothing may write to host memory afterwards.
+    // Closing a card returns when its engines have stopped: nothing may write to host memory afterwards.
     std::vector<QueueThread *> queues;
     {
         const gaudi::os::MutexLock lock(m_queues_mutex);
@@ -210,7 +210,7 @@ void Card::end_context() {
     if (context.opener == 0)
         return;
     if (!idle())
-        m_state->hard_resets++; // the driver finds it still in use, and resets
+        m_state->hard_resets++; // the driver finds the engines busy, and resets
     abort_submissions();
     drop_notifier();
     context.dead = true;
@@ -219,7 +219,7 @@ void Card::end_context() {
     m_state->in_reset = false;
     m_state->last_close_ns = monotonic_ns();
     if (!m_blocks.sweep())
-        context.dram_used = 0; // else an export keeps the card in use, with all it had
+        context.dram_used = 0; // else an export keeps the memory in use
     wake_everyone();
 }
 

@@ -39,7 +39,7 @@ private:
     bool m_held = false;
 };
 
-/// What stopped a stream of packets.
+/// The error that stopped a stream of packets.
 struct DeviceError {
     enum class Kind { page_fault, illegal_register, undefined_opcode } kind;
     uint64_t address;
@@ -64,7 +64,7 @@ struct Job {
 /// Where a device address leads.
 struct Place {
     enum class Kind { nowhere, host, block, sram, buffer, registers } kind = Kind::nowhere;
-    uint64_t length = 0;   // bytes from here on that lead to the same place
+    uint64_t length = 0;   // bytes from here on that refer to the same thing
     uint64_t position = 0; // pointer, offset in the block, in SRAM, in the node's file, or from cfg_base
     uint32_t handle = 0;
     int32_t pid = 0;
@@ -78,13 +78,13 @@ public:
     Card(const Card &) = delete;
     Card &operator=(const Card &) = delete;
 
-    /// False, with errno, when its files could not be set up.
+    /// False, with errno, when the card's files could not be set up.
     bool ready() const { return m_state != nullptr; }
 
     const Config &config() const { return m_config; }
     const Model &model() const { return *m_config.model; }
     Clock &clock() const { return m_clock; }
-    /// Whether a copy of so many bytes is still among those that SOFTGAUDI_PACE=null:MIB makes.
+    /// Counts a copy and returns whether SOFTGAUDI_PACE=null:MIB still executes it.
     bool moves_yet(uint64_t bytes);
     unsigned index() const { return m_index; }
     /// For code that the compiler cannot follow, such as a callback.
@@ -98,21 +98,21 @@ public:
     void close_node_file() { m_node = File(); }
     int sram_file() const { return m_sram.get(); }
 
-    // ---- nodes (card.cpp); descriptors or -errno
+    // ---- nodes (card.cpp): return a descriptor or -errno
     int open_compute();
     int open_control();
-    /// After a descriptor was closed: ends the context if that was the last.
+    /// Called after a descriptor was closed: ends the context if that was the last one.
     void closed();
     bool in_use();
     hl_device_status status() GAUDI_REQUIRES(this);
-    /// 0, or why nothing but information can be had: ENODEV, EBUSY.
+    /// 0, or the errno (ENODEV, EBUSY) for everything but information.
     int refusal() const GAUDI_REQUIRES(this);
 
     // ---- memory (memory.cpp, buffers.cpp)
     int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle) GAUDI_REQUIRES(this);
     int free(uint64_t handle) GAUDI_REQUIRES(this);
     int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
-    /// Of memory that can_pin.
+    /// Maps memory that can_pin() accepts.
     int map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
     int unmap(uint64_t address) GAUDI_REQUIRES(this);
     int export_dmabuf(uint64_t address, uint64_t size, uint64_t offset) GAUDI_REQUIRES(this);
@@ -130,14 +130,14 @@ public:
         uint32_t flags = 0;
         uint64_t timeout_ns = 0; // 0 is the driver's default
         bool hang = false;
-        bool skip = false; // its copies move nothing
+        bool skip = false; // its copies move no bytes
         Job::Kind kind = Job::Kind::commands;
         uint64_t awaited = 0;
     };
     int submit(const Submission &submission, uint64_t &seq);
     int wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
     bool idle();
-    /// Lets the oldest submission time out when it is due. Next time to look again.
+    /// Times out the oldest submission if it is due; returns when to check again.
     uint64_t expire() GAUDI_REQUIRES(this);
     bool running(const Job &job) const;
     void finish(const Job &job);
@@ -150,7 +150,7 @@ public:
     int create_notifier() GAUDI_REQUIRES(this);
     int release_notifier(int handle) GAUDI_REQUIRES(this);
     void drop_notifier() GAUDI_REQUIRES(this);
-    /// Wakes streams at a fence.
+    /// Wakes streams that wait at a fence.
     void wake_parked() GAUDI_REQUIRES(this);
     void wake_everyone() GAUDI_REQUIRES(this);
 
@@ -176,12 +176,12 @@ private:
 
     const Config &m_config;
     Clock &m_clock;
-    std::atomic<uint64_t> m_moved{0}; // by moves_yet
+    std::atomic<uint64_t> m_moved{0}; // bytes counted by moves_yet
     const unsigned m_index;
     CardState *m_state = nullptr;
     std::string m_dir;
     Blocks m_blocks;
-    File m_node; // the node's file without its lock, for buffers
+    File m_node; // the node's file without its lock; holds the driver-owned buffers
     File m_sram;
     FileId m_compute_id, m_control_id;
 

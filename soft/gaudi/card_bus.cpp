@@ -12,8 +12,8 @@
 namespace softgaudi {
 namespace {
 
-constexpr uint64_t kPiece = 16 * kMiB; // between two looks at whether the work is still wanted
-constexpr size_t kBounce = 256 * kKiB; // stays in the cache
+constexpr uint64_t kPiece = 16 * kMiB; // bytes between two checks for cancellation
+constexpr size_t kBounce = 256 * kKiB; // small enough for the cache
 
 bool overlap(const Transfer &transfer) {
     return transfer.source < transfer.destination + transfer.size &&
@@ -133,7 +133,8 @@ void CardBus::count(const Place &from, const Place &to, uint64_t bytes) {
     counter.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-/// The next `bytes` of a transfer of which the link has carried `before`; its time is rounded as a whole.
+/// Occupies the link for the next `bytes` of a transfer after `before` bytes; the time is rounded for the whole
+/// transfer.
 void CardBus::take_link(bool reads_host, bool writes_host, uint64_t before, uint64_t bytes) {
     const Pace &pace = m_card.config().pace;
     if (!pace.timed())
@@ -149,7 +150,7 @@ void CardBus::take_link(bool reads_host, bool writes_host, uint64_t before, uint
 }
 
 MaybeTrap CardBus::move(const Transfer &transfer) {
-    // The same copy again, with nothing in between that could have changed its source in an order anyone may rely on.
+    // A repetition of the copy before: no packet in between could have changed its source in a defined order.
     const bool repeated = m_last && m_last->source == transfer.source && m_last->destination == transfer.destination &&
                           m_last->size == transfer.size && m_last->swap == transfer.swap;
     m_last.reset();
@@ -157,9 +158,9 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
         !repeated && !m_job.skip && (m_card.config().pace.mode != Pace::Mode::null || m_card.moves_yet(transfer.size));
     MaybeTrap trap;
     if (m_card.clock().is_virtual()) {
-        catch_up(); // links are asked for in the order of time,
+        catch_up(); // links are occupied in time order,
         trap = walk(transfer, true, false);
-        catch_up(); // and bytes are there when they have arrived, not before
+        catch_up(); // and bytes are visible only when they have arrived
         if (!trap && moves)
             trap = walk(transfer, false, true);
     } else {
@@ -212,7 +213,7 @@ MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
         if (m_card.clock().is_virtual())
             catch_up();
     }
-    // The engine repeats the 64-bit value; a copy that starts anywhere sees it in phase with the start.
+    // The engine repeats the 64-bit value from the start of the range.
     m_buffer.resize(kBounce);
     for (size_t i = 0; i < m_buffer.size(); i += sizeof value)
         std::memcpy(m_buffer.data() + i, &value, sizeof value);
@@ -239,7 +240,7 @@ void CardBus::begin() {
         return;
     if (m_card.clock().is_virtual())
         catch_up();
-    // What this queue ran before may have lasted beyond the time of the submission.
+    // Earlier jobs of this queue may have ended after this one was submitted.
     m_time = std::max(m_time, m_card.clock().now());
 }
 
@@ -275,7 +276,7 @@ uint64_t CardBus::message_base(unsigned base) {
     case 1:
         return m_card.model().cfg_base + kSyncObjectBase;
     default:
-        return 0; // never set by the driver
+        return 0; // the driver never sets the other bases
     }
 }
 
@@ -285,7 +286,7 @@ MaybeTrap CardBus::fence(bool lower, unsigned id, uint32_t target, uint32_t decr
     CardLock lock(m_card);
     auto &processors = m_card.context().fences.at(m_job.queue / kStreams);
     uint32_t &counter = processors.at(lower ? kStreams : m_queue.stream).at(id);
-    const bool passes = m_card.config().pace.mode == Pace::Mode::null; // a card without time has nothing to wait for
+    const bool passes = m_card.config().pace.mode == Pace::Mode::null; // a card without time never waits
     while (m_card.running(m_job)) {
         if (counter >= target || passes) {
             counter -= std::min(counter, decrement);

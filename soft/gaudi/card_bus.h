@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bus of a real (software) card: what the interpreter's accesses do to memory, registers and time.
+// The bus of a software card: the effect of the interpreter's accesses on memory, registers and time.
 #pragma once
 
 #include "card.h"
@@ -27,24 +27,24 @@ public:
     bool cancelled() override { return !m_card.running(m_job); }
     void count_packet() override { ++m_packets; }
 
-    /// Waits for the time at which the job may start.
+    /// Waits until the job may start.
     void begin();
-    /// Waits until the modelled links have carried everything so far.
+    /// Waits until the modelled links have carried all bytes so far.
     void catch_up();
     uint64_t packets() const { return m_packets; }
 
 private:
-    /// A stretch of device addresses that leads to one place, with what is needed to reach it.
+    /// A range of device addresses that refers to one thing, and the view that accesses it.
     struct Stretch {
         Place place;
-        std::shared_ptr<const Blocks::View> view; // of a block
+        std::shared_ptr<const Blocks::View> view; // set for a block
     };
 
     Stretch locate(uint64_t address);
     bool copy(const Stretch &from, const Stretch &to, uint64_t size, unsigned swap);
     bool read(const Stretch &from, uint64_t offset, unsigned char *out, size_t size);
     bool write(const Stretch &to, uint64_t offset, const unsigned char *data, size_t size);
-    /// Goes over a transfer piece by piece: counts it and takes the links for it, moves its bytes, or both.
+    /// Walks a transfer piece by piece: occupies the links and counts, moves the bytes, or both.
     MaybeTrap walk(const Transfer &transfer, bool takes_links, bool moves);
     void count(const Place &from, const Place &to, uint64_t bytes);
     void take_link(bool reads_host, bool writes_host, uint64_t before, uint64_t bytes);
@@ -53,9 +53,9 @@ private:
     const Job &m_job;
     SyncUnit m_sync;
     const Queue m_queue;
-    uint64_t m_time; // until when this stream's transfers occupy the links
+    uint64_t m_time; // until when the transfers of this stream occupy the links
     uint64_t m_packets = 0;
-    std::optional<Transfer> m_last; // the packet before, when it was a copy that can be repeated for free
+    std::optional<Transfer> m_last; // the packet before this one, if it was a copy whose repetition changes nothing
     std::vector<unsigned char> m_buffer;
 };
 

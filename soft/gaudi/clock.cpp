@@ -14,11 +14,11 @@
 namespace softgaudi {
 namespace {
 
-// A host that polls a word in memory makes no calls; after this long without one it is taken to be waiting. Its own
-// time counts, not that of a busy machine, unless it sleeps between two looks.
+// A host that polls memory makes no calls: after this much of its CPU time without a call it counts as waiting. The
+// second limit, of real time, is for a host that sleeps between polls.
 constexpr uint64_t kQuietCpuNs = 5'000'000;
 constexpr uint64_t kQuietNs = 250'000'000;
-constexpr uint64_t kLookNs = 1'000'000; // between two looks at whether that is so
+constexpr uint64_t kLookNs = 1'000'000; // between two checks of these limits
 
 uint64_t cpu_ns() {
     timespec used{};
@@ -83,7 +83,8 @@ ClockState::Sleeper *Clock::next_sleeper() {
     return first;
 }
 
-/// Wakes the next stream that is due, when no other runs. It counts as running from here on, before it has even woken.
+/// Wakes the next stream that is due, if no other runs. The stream counts as running from now on, not from when its
+/// thread wakes.
 void Clock::run_due() {
     if (!at_rest())
         return;
@@ -104,7 +105,7 @@ void Clock::move_to(uint64_t when) {
     m_state->changed.signal();
 }
 
-/// A stream of this process has nothing to do for now.
+/// Marks one stream of this process as not running.
 void Clock::rest() {
     --own_entry()->running;
     run_due();
@@ -141,7 +142,7 @@ void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const 
         const auto entry = std::find_if(m_state->sleepers.begin(), m_state->sleepers.end(),
                                         [](const auto &sleeper) { return sleeper.ticket == 0; });
         if (entry == m_state->sleepers.end())
-            return; // more streams than all cards have: not reachable
+            return; // more streams than any program uses
         slot = static_cast<size_t>(entry - m_state->sleepers.begin());
         ticket = ++m_state->tickets;
         *entry = {getpid(), std::max(when, now()), order, ticket};
@@ -154,7 +155,7 @@ void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const 
         {
             const Guard guard(*m_state);
             if (m_state->sleepers.at(slot).ticket != ticket)
-                return; // run_due counted this stream as running again
+                return; // run_due already counts this stream as running
             if (cancelled()) {
                 m_state->sleepers.at(slot) = {};
                 ++own_entry()->running;
@@ -193,7 +194,7 @@ void Clock::resume(unsigned card, uint32_t generation) {
         return;
     const Guard guard(*m_state);
     if (m_state->generation.at(card) != generation)
-        return; // wake_parked already counted it
+        return; // wake_parked already counts it
     --m_state->parked.at(card);
     ++own_entry()->running;
 }
@@ -202,11 +203,11 @@ void Clock::wake_parked(unsigned card) {
     if (!m_state)
         return;
     const Guard guard(*m_state);
-    // Only streams of this process are parked on its own fences in practice; all are counted to be safe.
+    // Counts all parked streams as this process's; in practice they are.
     own_entry()->running += m_state->parked.at(card);
     m_state->parked.at(card) = 0;
     ++m_state->generation.at(card);
-    m_state->changed.signal(); // those that sleep look whether they are still wanted
+    m_state->changed.signal(); // sleeping streams check whether they are cancelled
 }
 
 void Clock::host_called() {
@@ -236,7 +237,7 @@ bool Clock::advance(uint64_t limit) {
         settle();
         const Guard guard(*m_state);
         if (!at_rest())
-            continue; // another thread or process has moved the clock just now
+            continue; // another thread or process moved the clock
         const ClockState::Sleeper *next = next_sleeper();
         if (!next || next->wake > limit)
             return false;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The model's time. Unpaced and real-paced cards use the machine's monotonic clock. The virtual clock stands still
-// while anything of the model has work to do and while the host computes; it moves, from one event to the next, only
-// when the host waits. Streams run one at a time, in the order of their events and, at one instant, of their
-// submissions. Overlap of transfers is then a number that does not depend on the machine. All cards and all processes
-// of one SOFTGAUDI_DIR share it.
+// The model's time. Unpaced and real-paced cards use the machine's monotonic clock. The virtual clock advances from
+// event to event, and only while the host waits and no part of the model has work; streams run one at a time, ordered
+// by event time and then by submission. Modelled overlap is therefore the same on every machine. All cards and
+// processes of one SOFTGAUDI_DIR share the clock.
 #pragma once
 
 #include "common/lock_ranks.h"
@@ -24,29 +23,29 @@ struct ClockState {
 
     struct Process {
         int32_t pid;
-        uint32_t running; // queues with something to do right now
+        uint32_t running; // queues that have work now
     };
     struct Sleeper {
         int32_t pid;
         uint64_t wake;
-        uint64_t order;  // of those that wake at one instant
+        uint64_t order;  // breaks ties between equal wake times
         uint64_t ticket; // 0 is a free entry
     };
-    static constexpr uint64_t kBegin = 1'000'000'000; // a time is never 0
+    static constexpr uint64_t kBegin = 1'000'000'000; // nonzero, because 0 means "no time"
 
     std::atomic<uint32_t> magic;
     RobustMutex<soft::Rank::clock> mutex;
     std::atomic<uint64_t> now;
-    std::atomic<uint64_t> activity; // calls of the host that ask for more than news, to notice one that only polls
+    std::atomic<uint64_t> activity; // host calls that do more than query; a host without any is polling
     uint64_t tickets GAUDI_GUARDED_BY(mutex);
     Event changed;
     std::array<Process, kProcesses> processes GAUDI_GUARDED_BY(mutex);
     std::array<Sleeper, kSleepers> sleepers GAUDI_GUARDED_BY(mutex);
-    std::array<uint32_t, kMaxCards> parked GAUDI_GUARDED_BY(mutex);     // streams at a fence
-    std::array<uint32_t, kMaxCards> generation GAUDI_GUARDED_BY(mutex); // counts wake-ups of those
+    std::array<uint32_t, kMaxCards> parked GAUDI_GUARDED_BY(mutex);     // streams waiting at a fence
+    std::array<uint32_t, kMaxCards> generation GAUDI_GUARDED_BY(mutex); // incremented when the parked streams are woken
 };
 
-/// The virtual clock of a directory, made if new; null on failure (errno).
+/// Maps the virtual clock of a directory, creating it if missing; null on failure (errno).
 ClockState *map_clock(const std::string &dir);
 
 class Clock {
@@ -57,24 +56,24 @@ public:
     bool is_virtual() const { return m_state != nullptr; }
     uint64_t now() const { return m_state ? m_state->now.load(std::memory_order_acquire) : monotonic_ns(); }
 
-    // ---- the device's side: no effect unless virtual, but for sleep_until
+    // ---- for the device; all but sleep_until do nothing on a real clock
     void job_begins();
     void job_ends();
-    /// Waits until the clock shows `when`; gives up when `cancelled` says so. The virtual clock lets one stream at a
-    /// time go on, of those that are due at one instant the one with the lowest `order`.
+    /// Waits until the clock reaches `when` or `cancelled` returns true. The virtual clock runs one stream at a time;
+    /// of those due at the same instant, the one with the lowest `order`.
     void sleep_until(uint64_t when, uint64_t order, const Event &wake, const std::function<bool()> &cancelled);
-    /// Brackets a wait at a fence: the card is at rest while its streams are parked.
+    /// park and resume bracket a wait at a fence: parked streams do not keep the clock from moving.
     uint32_t park(unsigned card);
     void resume(unsigned card, uint32_t generation);
     void wake_parked(unsigned card);
 
-    // ---- the host's side
+    // ---- for the host
     void host_called();
-    /// The host spends `ns` inside a call.
+    /// Lets `ns` of host time pass inside a call.
     void host_pause(uint64_t ns);
-    /// Lets the model come to rest, then moves to its next event; false when there is none up to `limit`.
+    /// Waits until no stream runs, then moves to the next event; false when there is none up to `limit`.
     bool advance(uint64_t limit = kForever);
-    /// Lets the model come to rest.
+    /// Waits until no stream runs.
     void settle();
 
 private:

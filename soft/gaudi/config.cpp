@@ -27,7 +27,7 @@ constexpr soft::FaultGrammar kFaults{.variable = "SOFTGAUDI_FAULTS",
                                      .devices = kMaxCards,
                                      .knows = can_be_struck};
 
-/// What is wrong with an action; nothing, when the rule has it.
+/// Parses an action; returns what is wrong with it, or nothing.
 std::string_view read_action(std::string_view action, FaultRule &rule) {
     using Action = FaultRule::Action;
     if (action == "hang" || action == "skip") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Everything a user can set, read once from the environment (SOFTGAUDI_*). docs/softgaudi.md explains each.
+// The settings of the software Gaudi, read once from the environment (SOFTGAUDI_*); see docs/softgaudi.md.
 #pragma once
 
 #include "common/fault_rule.h"
@@ -12,16 +12,16 @@
 
 namespace softgaudi {
 
-/// One rule of SOFTGAUDI_FAULTS: what happens at which call of which function.
+/// One rule of SOFTGAUDI_FAULTS: the calls it applies to and its action.
 struct FaultRule : soft::StruckCalls {
     enum class Action { fail, delay, hang, skip, reset, lose };
 
     Action action = Action::fail;
-    int error = 0; // errno for fail
+    int error = 0; // errno of Action::fail
     uint64_t delay_us = 0;
 };
 
-/// Speed of the modelled links; 0 is "as fast as this machine".
+/// Speed of the modelled links; 0 means unlimited.
 struct Pace {
     enum class Mode { unpaced, real, virtual_clock, null };
 
@@ -31,7 +31,7 @@ struct Pace {
     double card_ns_per_byte = 0; // within a card
     uint64_t submit_ns = 0;      // each submission, one after another
     uint64_t map_ns = 0;         // each mapping of host or device memory
-    uint64_t moved_first = 0;    // bytes of copies that even `null` makes
+    uint64_t moved_first = 0;    // bytes that copies move even in mode null
 
     bool timed() const { return mode == Mode::real || mode == Mode::virtual_clock; }
 };
@@ -50,7 +50,7 @@ struct Config {
     std::vector<FaultRule> faults;
 };
 
-/// The whole environment; the error is one sentence that names the variable.
+/// Reads the whole environment; the error is one sentence that names the variable.
 tl::expected<Config, std::string> read_config();
 
 tl::expected<Pace, std::string> parse_pace(std::string_view text);

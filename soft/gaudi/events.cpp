@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes wrong on a card: records, notification, reset.
+// Errors of a card: records, notification, reset.
 #include "card.h"
 #include "os/system_call.h"
 
@@ -13,7 +13,7 @@
 namespace softgaudi {
 namespace {
 
-constexpr uint64_t kDramFaultMask = ~uint64_t{0x3FFFFFF}; // the card reports device pages of 64 MiB,
+constexpr uint64_t kDramFaultMask = ~uint64_t{0x3FFFFFF}; // the card reports device pages of 64 MiB
 constexpr uint64_t kHostFaultMask = ~uint64_t{0xFF};      // and lines of 256 bytes elsewhere
 
 } // namespace
@@ -91,7 +91,7 @@ void Card::device_error(const DeviceError &error, const Job &job) {
     hard_reset(events);
 }
 
-/// The reset lasts until whoever has the card open closes it; until then nothing but information can be had.
+/// The reset lasts until the card is closed; until then only information is available.
 void Card::hard_reset(uint64_t events) {
     m_state->in_reset = true;
     m_state->hard_resets++;
@@ -135,7 +135,7 @@ int Card::create_notifier() {
     File handle(eventfd(0, EFD_CLOEXEC));
     if (!handle)
         return -errno;
-    // A copy of our own: the program may close its handle with close(2), and its number may come to mean another file.
+    // A private duplicate: the program may close its handle with close(2), and the number may be reused.
     const int copy = fcntl(handle.get(), F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return -errno;

@@ -114,7 +114,7 @@ inline constexpr std::array<std::string_view, 100> kFunctions = {
 
 static_assert(std::is_sorted(kFunctions.begin(), kFunctions.end()));
 
-/// Position of a function in kFunctions; kFunctions.size() for a name that is none.
+/// Position of a function in kFunctions; kFunctions.size() for an unknown name.
 constexpr size_t function_index(std::string_view name) {
     const auto at = std::lower_bound(kFunctions.begin(), kFunctions.end(), name);
     return at != kFunctions.end() && *at == name ? static_cast<size_t>(at - kFunctions.begin()) : kFunctions.size();

@@ -26,8 +26,8 @@ struct CloseFile {
     void operator()(std::FILE *file) const { std::fclose(file); }
 };
 
-/// Whether files of this device live in memory: disks have a major number, and what has none is told by its mount.
-/// Memory files of the kernel itself (memfd, shared anonymous memory) are mounted nowhere.
+/// Whether files of this device live in memory. Disks have a major number; other file systems are identified by their
+/// mount. The kernel's own memory files (memfd, shared anonymous memory) have no mount.
 bool in_memory(unsigned major, unsigned minor) {
     if (major != 0)
         return false;
@@ -53,12 +53,12 @@ struct Pages {
     size_t bytes;
 };
 
-/// Whether the range can be read or written right now, by trying every page.
+/// Whether the range can be read or written now; touches every page.
 bool touch(const Pages &pages, bool write) {
     const auto populate = [write](const Pages &which) {
         return madvise(which.pointer(), which.bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
     };
-    static const bool known = populate({reinterpret_cast<uint64_t>(&populate), 1}); // since Linux 5.14
+    static const bool known = populate({reinterpret_cast<uint64_t>(&populate), 1}); // needs Linux 5.14
     return !known || populate(pages);
 }
 
@@ -81,7 +81,7 @@ bool can_pin(uint64_t address, uint64_t size) {
     while (at < end && std::fgets(line, sizeof line, maps.get())) {
         const bool starts_here = whole_line;
         whole_line = std::strchr(line, '\n') != nullptr;
-        // Most lines are about other memory, and this is asked at each mapping.
+        // Skips areas before the range early, because this runs at each mapping.
         char *rest = nullptr;
         const uint64_t begin = std::strtoull(line, &rest, 16);
         const uint64_t stop = *rest == '-' ? std::strtoull(rest + 1, &rest, 16) : 0;
@@ -94,7 +94,7 @@ bool can_pin(uint64_t address, uint64_t size) {
             continue;
         if (begin > at || rights[0] != 'r' || rights[1] != 'w')
             return false;
-        // Pages of a shared file on a disk refuse a long-term pin.
+        // The kernel does not pin pages of a shared file on a disk.
         if (rights[3] == 's' && inode != 0 && !in_memory(major, minor))
             return false;
         at = stop;
@@ -102,8 +102,8 @@ bool can_pin(uint64_t address, uint64_t size) {
     return at >= end;
 }
 
-// Sanitizers must not judge what a device reads or writes: a card may touch a whole page of which the program owns a
-// part, and its accesses are ordered by submission and completion, which they cannot see.
+// Sanitizers must not check device accesses: a card may access a whole page of which the program owns a part, and
+// submission and completion, which order the accesses, are invisible to them.
 #if defined(__clang__)
 #define SOFTGAUDI_DEVICE_ACCESS __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 #else
@@ -116,7 +116,7 @@ SOFTGAUDI_DEVICE_ACCESS static void raw_copy(unsigned char *to, const unsigned c
     size_t i = 0;
     for (; i + sizeof(Word) <= size; i += sizeof(Word)) {
         *reinterpret_cast<Word *>(to + i) = *reinterpret_cast<const Word *>(from + i);
-        asm volatile("" ::: "memory"); // or the compiler makes it a memcpy, which the sanitizers watch
+        asm volatile("" ::: "memory"); // keeps the compiler from making this a memcpy, which sanitizers intercept
     }
     for (; i < size; ++i) {
         to[i] = from[i];
@@ -124,7 +124,7 @@ SOFTGAUDI_DEVICE_ACCESS static void raw_copy(unsigned char *to, const unsigned c
     }
 }
 
-/// Stores that go straight to memory: a long copy would only push everything else out of the cache.
+/// Non-temporal stores: a long copy would evict everything else from the cache.
 SOFTGAUDI_DEVICE_ACCESS static void stream_copy(unsigned char *to, const unsigned char *from, size_t size) {
     constexpr size_t kLine = 64;
     const size_t head = -reinterpret_cast<uintptr_t>(to) % kLine;
@@ -158,7 +158,7 @@ SOFTGAUDI_DEVICE_ACCESS static void raw_store(uint64_t address, uint64_t value, 
         *reinterpret_cast<volatile uint32_t *>(address) = static_cast<uint32_t>(value);
 }
 
-// The kernel copies, also within this process: memory may go away at any moment, even between a look and the access.
+// System calls also within this process: memory may be unmapped at any moment, even after a check.
 bool read_host(int32_t pid, uint64_t address, void *out, size_t size) {
     const iovec local{out, size};
     const iovec remote{reinterpret_cast<void *>(address), size};

@@ -76,7 +76,7 @@ hlthunk_time_sync_info time_sync(const Card &card) {
     clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
     hlthunk_time_sync_info info{};
     info.host_time = static_cast<uint64_t>(raw.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(raw.tv_nsec);
-    // A counter of 200 MHz; a virtual clock tells its own nanoseconds, which is how programs read it.
+    // The device counter runs at 200 MHz; with a virtual clock it shows that clock's nanoseconds.
     info.device_time = card.clock().is_virtual() ? card.clock().now() : info.host_time / 5;
     info.tsc_time = __rdtsc();
     return info;
@@ -91,7 +91,7 @@ hlthunk_pci_counters_info pci_counters(Card &card) {
 }
 
 hlthunk_sync_manager_info sync_manager(uint32_t dcore) {
-    // What lies below belongs to the driver: one object per submission in flight, and two per queue for signals.
+    // The driver uses the objects below these: one per submission in flight, and two per queue for signals.
     if (dcore == 0)
         return {413, 289, 2, 0};
     return {};
@@ -106,7 +106,7 @@ uint64_t energy_mj(Card &card) {
     const Traffic &traffic = card.state().traffic;
     const uint64_t moved = traffic.down_bytes.load() + traffic.up_bytes.load() + traffic.card_bytes.load() +
                            traffic.fill_bytes.load() + traffic.host_bytes.load();
-    return monotonic_ns() / 1'000'000 * 100 + moved / kMiB; // 100 W at rest, and a little for every byte
+    return monotonic_ns() / 1'000'000 * 100 + moved / kMiB; // 100 W when idle, and energy for every byte moved
 }
 
 uint64_t power_mw(Card &card) { return card.in_use() && !card.idle() ? 350'000 : 100'000; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a card tells about itself. Figures that a real card measures (clock, power, utilisation) follow the work that
-// the model has done, so that programs that watch them see them move.
+// The information that a card reports. Figures that a real card measures (clock, power, utilisation) follow the
+// modelled work, so that monitoring programs see them change.
 #pragma once
 
 #include "card.h"
@@ -9,7 +9,7 @@ namespace softgaudi {
 
 hlthunk_hw_ip_info describe(const Card &card);
 
-// These need the card's lock.
+// All of these need the card's lock.
 hlthunk_dram_usage_info dram_usage(Card &card, bool control);
 hlthunk_open_stats_info open_stats(Card &card);
 hlthunk_engines_idle_info engines_idle(Card &card);

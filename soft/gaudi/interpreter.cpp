@@ -12,13 +12,13 @@ using packet::Opcode;
 
 namespace {
 
-constexpr unsigned kMaxDepth = 64; // command buffers that call one another
+constexpr unsigned kMaxDepth = 64; // nesting of command buffers
 
 Trap undefined(uint64_t at) { return {Trap::Kind::undefined_opcode, at, false}; }
 
 } // namespace
 
-/// Reads a command buffer in pieces, as far ahead as its memory goes.
+/// Reads a command buffer sequentially and fetches ahead within mapped memory.
 class Interpreter::Window {
 public:
     Window(Bus &bus, uint64_t address, uint64_t size) : m_bus(bus), m_address(address), m_left(size) {}
@@ -124,7 +124,7 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
     case Opcode::wreg_32:
         return m_bus.store_own(bits(head.control, 8, 16), head.word);
     case Opcode::cp_dma:
-        // The lower processor runs what the upper one hands it and cannot hand on itself.
+        // The lower processor runs what the upper one passes to it and cannot nest further.
         if (lower || depth >= kMaxDepth)
             return undefined(at);
         return run_buffer(tail[0], head.word, bits(head.control, 5, 1) == 0, depth + 1);
@@ -136,7 +136,7 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
         m_stopped = true;
         return {};
     case Opcode::nop:
-    case Opcode::arb_point: // one stream at a time: there is nothing to arbitrate
+    case Opcode::arb_point: // streams run one at a time: no arbitration
     case Opcode::wait:
         return {};
     case Opcode::wreg_bulk:
@@ -146,7 +146,7 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
 }
 
 MaybeTrap Interpreter::dma(const Head &head, uint64_t source, uint64_t destination, uint64_t at) {
-    // Conversions (bf16, fp16) and offsets added by the engine are not modelled; neither may pass for a plain copy.
+    // Conversions (bf16, fp16) and engine-added offsets are not modelled, and must not execute as plain copies.
     if (bits(head.control, 6, 2) != 0 || bits(head.control, 9, 1) != 0)
         return undefined(at);
     if (head.word == 0)
@@ -167,7 +167,7 @@ MaybeTrap Interpreter::read(uint64_t address, std::span<unsigned char> out) {
     return {};
 }
 
-/// Runs the entry of a table of CP_DMA packets that an index in memory selects.
+/// Runs one entry of a table of CP_DMA packets, selected by an index in memory.
 MaybeTrap Interpreter::list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth) {
     if (lower || depth >= kMaxDepth)
         return undefined(at);
@@ -188,7 +188,7 @@ MaybeTrap Interpreter::list(std::span<const uint64_t> tail, uint64_t at, bool lo
     return run_buffer(source, head.word, bits(head.control, 5, 1) == 0, depth + 1);
 }
 
-/// Loads predicates or scalar registers from memory, and runs a packet that stands in the scalar registers.
+/// Loads predicates or scalar registers from memory, or executes a packet held in the scalar registers.
 MaybeTrap Interpreter::load_and_execute(const Head &head, uint64_t source, uint64_t at, bool lower, unsigned depth) {
     Processor &processor = m_processors.at(lower);
     const bool scalars = bits(head.word, 0, 1) != 0;

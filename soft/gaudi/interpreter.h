@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Executes command buffers packet by packet. It knows packets and nothing else: memory, registers and fences are behind
-// the Bus, so that it can be tested and fuzzed alone.
+// Executes command buffers packet by packet. Memory, registers and fences are behind the Bus, so that the interpreter
+// can be tested and fuzzed alone.
 #pragma once
 
 #include "packets.h"
@@ -12,7 +12,7 @@
 
 namespace softgaudi {
 
-/// Why a stream of packets had to stop.
+/// The reason why a stream of packets stopped.
 struct Trap {
     enum class Kind { page_fault, illegal_register, undefined_opcode, cancelled } kind;
     uint64_t address = 0;
@@ -25,24 +25,24 @@ struct Transfer {
     uint64_t source;
     uint64_t destination;
     uint64_t size;
-    unsigned swap; // bytes of the elements whose order is reversed, 1 for none
+    unsigned swap; // size of the elements whose bytes are reversed; 1 for none
 };
 
 class Bus {
 public:
     virtual ~Bus() = default;
 
-    /// Reads as many bytes of `out` as lead somewhere; 0 is a page fault.
+    /// Reads up to the first unmapped address; 0 bytes is a page fault.
     virtual size_t fetch(uint64_t address, std::span<unsigned char> out) = 0;
     virtual MaybeTrap move(const Transfer &transfer) = 0;
     virtual MaybeTrap fill(uint64_t destination, uint64_t size, uint64_t value) = 0;
-    /// A message of 4 or 8 bytes to memory or to a register.
+    /// Stores a message of 4 or 8 bytes to memory or to a register.
     virtual MaybeTrap store(uint64_t address, uint64_t value, unsigned size) = 0;
-    /// A register of the queue manager the stream runs on.
+    /// Stores to a register of the stream's own queue manager.
     virtual MaybeTrap store_own(uint32_t offset, uint32_t value) = 0;
-    /// A message relative to one of the queue manager's base addresses.
+    /// The base address that short messages with this index are relative to.
     virtual uint64_t message_base(unsigned base) = 0;
-    /// Waits until the fence of the upper or lower command processor has reached `target`, then takes `decrement`.
+    /// Waits until the fence of the upper or lower command processor has reached `target`, then subtracts `decrement`.
     virtual MaybeTrap fence(bool lower, unsigned id, uint32_t target, uint32_t decrement) = 0;
     virtual uint64_t timestamp() = 0;
     virtual bool cancelled() = 0;
@@ -53,11 +53,11 @@ class Interpreter {
 public:
     explicit Interpreter(Bus &bus) : m_bus(bus) {}
 
-    /// Runs a command buffer to its end, or to the first trap.
+    /// Runs a command buffer up to its end or the first trap.
     MaybeTrap run(uint64_t address, uint64_t size);
 
 private:
-    /// What one of the two command processors of a stream remembers between packets.
+    /// The state of one of a stream's two command processors.
     struct Processor {
         uint32_t predicates = ~0u; // bit 0 is always set
         std::array<uint32_t, 4> scalars{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User interrupts: waiting for a counter in memory, and timestamps taken when a counter arrives.
+// User interrupts: waits for a counter in memory, and timestamps taken when a counter reaches its target.
 #include "card.h"
 #include "host_memory.h"
 
@@ -50,7 +50,7 @@ int Card::register_timestamp(uint32_t interrupt, uint64_t counter, uint64_t targ
         return 0;
     }
     auto entry = std::find_if(context.timestamps.begin(), context.timestamps.end(), [&](const TimestampRequest &r) {
-        return r.used && r.record == record; // a slot that waits already is armed anew
+        return r.used && r.record == record; // a pending slot is armed again
     });
     if (entry == context.timestamps.end())
         entry = std::find_if(context.timestamps.begin(), context.timestamps.end(),
@@ -104,7 +104,7 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
             event.wait(seen, deadline);
         else if (!m_clock.advance(deadline)) {
             if (deadline == kForever)
-                event.wait(seen, monotonic_ns() + 10'000'000); // for what other threads will submit
+                event.wait(seen, monotonic_ns() + 10'000'000); // other threads may submit the work that ends this wait
             else
                 m_clock.host_pause(deadline - std::min(deadline, m_clock.now()));
         }

@@ -89,7 +89,7 @@ int Card::free(uint64_t handle) {
     return 0;
 }
 
-/// Puts `mapping` at the hint when it is aligned and free, else at the first free place of the range.
+/// Places `mapping` at the hint if that is aligned and free, else at the first free address of the range.
 int Card::map(Mapping mapping, const Range &range, const Range &firmware, uint64_t alignment, uint64_t hint, bool force,
               uint64_t &address) {
     Context &context = this->context();
@@ -166,12 +166,12 @@ int Card::map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, u
     mapping.pid = getpid();
     if (force && hint != 0 && mapping.shift != 0)
         return -EINVAL;
-    // A hint into the other range decides too: the program knows which pages it gave.
+    // A hint into the range of small pages selects that range.
     const bool huge =
         mapping.source % kHugePage == 0 && mapping.size % kHugePage == 0 && !model().host.contains(hint, mapping.size);
     if (huge)
         return map(mapping, model().host_huge, model().host_huge_fw, kHugePage, hint, force, address);
-    // Memory that starts a huge page gets an address that does, whatever its pages are.
+    // Memory that starts at a huge page gets an address aligned to one, whatever its pages are.
     const uint64_t alignment = pointer % kHugePage == 0 ? kHugePage : kHostPage;
     return map(mapping, model().host, model().host_fw, alignment, hint, force, address);
 }

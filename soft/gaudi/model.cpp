@@ -77,7 +77,7 @@ uint32_t module_id(unsigned index) {
 
 namespace {
 
-// One engine type's queue ids are consecutive within a core of the die, and the four cores repeat the pattern.
+// Queue ids of one engine type are consecutive within a core of the die; the four cores repeat the pattern.
 struct Group {
     uint32_t first, count;
     Engine engine;
@@ -85,7 +85,7 @@ struct Group {
     uint64_t qman, qman_step;
 };
 
-constexpr uint64_t kDcore = 0x200000; // distance of one core's registers from the next
+constexpr uint64_t kDcore = 0x200000; // distance between the registers of two cores
 
 constexpr std::array kGroups = {
     Group{0, 2, Engine::pdma, 0, 0x4C8A000, 0x10000},

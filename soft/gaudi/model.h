@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a Gaudi of each generation is: sizes, address map, queues. Plain constants, no behaviour.
+// Constants of each Gaudi generation: sizes, address map, queues.
 #pragma once
 
 #include <array>
@@ -39,24 +39,24 @@ struct Model {
     uint32_t revision_id;
     uint16_t server_type;
 
-    uint64_t dram_bytes;    // as built in
-    uint64_t dram_reserved; // kept by firmware and driver
+    uint64_t dram_bytes;    // physical size
+    uint64_t dram_reserved; // used by firmware and driver
     uint64_t dram_page;
-    uint64_t page_sizes; // bit mask of sizes a user may choose, 0 where none
-    Range dram;          // virtual addresses handed to users
-    Range dram_fw;       // inside it: only by hint
+    uint64_t page_sizes; // bit mask of page sizes a user may choose; 0 where there is no choice
+    Range dram;          // virtual addresses of device memory
+    Range dram_fw;       // part of it that is mapped only by hint
     uint64_t sram_base;
     uint64_t sram_bytes;
     uint64_t cfg_base;
     uint64_t cfg_bytes;
 
     Range host;      // host mappings in 4 KiB pages
-    Range host_fw;   // inside it: only by hint
+    Range host_fw;   // part of it that is mapped only by hint
     Range host_huge; // host mappings in 2 MiB pages
     Range host_huge_fw;
     Range cb_pool; // mapped command buffers
 
-    bool user_queues; // command submission open to users
+    bool user_queues; // users may submit commands
     uint16_t first_interrupt;
     uint16_t user_interrupts;
 
@@ -67,29 +67,29 @@ struct Model {
 const Model &gaudi2();
 const Model &gaudi3();
 
-/// Bus id of card `index`. The order of probing and the slots of the server differ, as on real servers.
+/// Bus id of card `index`. Probe order and server slots differ, as on real servers.
 std::string bus_id(unsigned index);
 uint32_t module_id(unsigned index);
 
 // ---- queues of Gaudi2 -------------------------------------------------------------------------------------------
 
 inline constexpr uint32_t kQueues = 261;
-inline constexpr uint32_t kCpuQueue = 260; // the driver's own
+inline constexpr uint32_t kCpuQueue = 260; // used by the driver only
 inline constexpr uint32_t kStreams = 4;    // queue ids come in groups of four, one per stream of an engine
 
 enum class Engine : uint8_t { none, pdma, edma, mme, tpc, nic, rotator };
 
 struct Queue {
     Engine engine = Engine::none;
-    uint32_t unit = 0; // which of its kind
+    uint32_t unit = 0; // index among the engines of its kind
     uint32_t stream = 0;
     uint64_t qman = 0; // offset of its queue manager's registers from cfg_base
 };
 
-/// Describes queue `id`; engine none for ids that no user may use.
+/// Describes queue `id`; Engine::none for ids that users may not use.
 Queue queue(uint32_t id);
 
-/// The queue manager whose registers hold `offset` from cfg_base: the first of its queue ids.
+/// The first queue id of the queue manager whose registers contain `offset` from cfg_base.
 std::optional<uint32_t> queue_manager_at(uint64_t offset);
 inline constexpr uint64_t kQueueManagerBytes = 0x1000;
 

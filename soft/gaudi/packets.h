@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packets of a Gaudi2 queue as they stand in memory: two words, the second of which says what follows.
+// Packets of a Gaudi2 queue in memory: a head of two 32-bit words, then a tail that depends on the opcode.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Head {
     uint32_t predicate() const { return bits(control, 0, 5); }
 };
 
-/// Bytes of a packet after its head; -1 for an opcode that is none.
+/// Bytes of a packet after its head; -1 for an undefined opcode.
 constexpr int tail_size(Opcode opcode) {
     switch (opcode) {
     case Opcode::lin_dma:
@@ -45,7 +45,7 @@ constexpr int tail_size(Opcode opcode) {
     case Opcode::load_and_exe:
         return 8;
     case Opcode::wreg_32:
-    case Opcode::wreg_bulk: // its values are counted by its first word
+    case Opcode::wreg_bulk: // its first word counts its values
     case Opcode::msg_short:
     case Opcode::fence:
     case Opcode::nop:
@@ -57,7 +57,7 @@ constexpr int tail_size(Opcode opcode) {
     return -1;
 }
 
-/// Only these look at a predicate; in the others the same bits mean something else.
+/// Whether the packet is predicated; other opcodes use the same bits for something else.
 constexpr bool has_predicate(Opcode opcode) {
     switch (opcode) {
     case Opcode::lin_dma:

@@ -53,7 +53,7 @@ bool Server::set_up() {
 }
 
 Card *Server::by_bus_id(const char *bus_id) {
-    // As the driver's library does: a short form lacks the domain, a long one is cut.
+    // Like the driver's library: a short form lacks the domain, a long one is cut.
     const std::string_view given(bus_id, strnlen(bus_id, 12));
     const std::string name = given.size() == 7 ? fmt::format("0000:{}", given) : std::string(given);
     for (const auto &card : m_cards)
@@ -74,7 +74,7 @@ Server::Node Server::find(int fd) {
     if (!id)
         return {};
     for (const auto &card : m_cards) {
-        if (fd == card->node_file()) // our own, which no driver would have
+        if (fd == card->node_file()) // the model's own descriptor, which no driver has
             break;
         if (card->compute_id() == *id)
             return {card.get(), false};

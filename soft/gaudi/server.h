@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The server as this process sees it: its configuration and its cards. Made at the first call and never torn down,
-// because programs call into the library from their last destructors.
+// The server as this process sees it: configuration and cards. Created at the first call and never destroyed, because
+// programs call into the library from their last destructors.
 #pragma once
 
 #include "card.h"
@@ -15,7 +15,7 @@ namespace softgaudi {
 
 class Server {
 public:
-    /// Null when the environment is wrong, which has been said on stderr once.
+    /// Null when the environment is wrong, which is reported on stderr once.
     static Server *get();
 
     const Config &config() const { return m_config; }
@@ -29,10 +29,10 @@ public:
         Card *card = nullptr;
         bool control = false;
     };
-    /// What `fd` is open on; no card when it is something else. -EBADF goes to errno when it is nothing.
+    /// The card and node that `fd` is open on; no card, and errno, when it is not a card.
     Node find(int fd);
 
-    /// What SOFTGAUDI_FAULTS wants of this call.
+    /// The faults of SOFTGAUDI_FAULTS that apply to this call.
     struct Fault {
         int error = 0;
         bool hang = false, skip = false, reset = false, lose = false;
@@ -40,7 +40,7 @@ public:
     };
     Fault fault(size_t function, const Card *card);
 
-    /// Calls that name no card are counted on the first one's state.
+    /// Counts a call; calls without a card are counted on the first one.
     void count(size_t function, Card *card);
 
 private:
@@ -48,7 +48,7 @@ private:
     static std::unique_ptr<Server> make();
     explicit Server(Config config);
     bool set_up();
-    /// Descriptors that were opened are good in the child too; our own a driver would not have.
+    /// Open cards stay usable in the child of a fork; the model's own descriptors, which no driver has, are closed.
     void forked() {
         for (const auto &card : m_cards)
             card->close_node_file();

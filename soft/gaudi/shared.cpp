@@ -36,7 +36,7 @@ void Event::wait(uint32_t count, uint64_t deadline_ns) const {
     timespec until{};
     until.tv_sec = static_cast<time_t>(deadline_ns / 1'000'000'000u);
     until.tv_nsec = static_cast<long>(deadline_ns % 1'000'000'000u);
-    // A waiter that is killed leaves the number too high, which costs wake calls and nothing else.
+    // A waiter that is killed leaves the count too high, which only costs extra wake calls.
     self->m_waiters.fetch_add(1, std::memory_order_seq_cst);
     gaudi::os::system_call(SYS_futex, &self->m_count, FUTEX_WAIT_BITSET, count,
                            deadline_ns == kForever ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What processes that share a card synchronise with. All of it lives in a file that several processes map, so nothing
-// here holds a pointer, and nothing breaks when one of them dies at any instruction.
+// Synchronisation between processes that share a card. All of it lives in a mapped file, so nothing here holds a
+// pointer, and a process may be killed at any instruction.
 #pragma once
 
 #include "os/lock_rank.h"
@@ -13,19 +13,19 @@
 
 namespace softgaudi {
 
-/// Nanoseconds of CLOCK_MONOTONIC, the clock of every deadline here.
+/// CLOCK_MONOTONIC, the clock of every deadline here.
 uint64_t monotonic_ns();
-/// Nanoseconds since the epoch, for records that people read.
+/// Time since the epoch, for records that people read.
 int64_t realtime_ns();
 
 inline constexpr uint64_t kForever = UINT64_MAX;
 
-/// An event count on a futex. A process-shared condition variable would hang its users when a waiter is killed.
+/// An event count on a futex. A process-shared condition variable would hang when a waiter is killed.
 class Event {
 public:
     uint32_t seen() const { return m_count.load(std::memory_order_acquire); }
     void signal();
-    /// Waits until signalled since `count` was read, or until `deadline_ns`; may return early.
+    /// Waits for a signal after `count` was read, or until `deadline_ns`; may return early.
     void wait(uint32_t count, uint64_t deadline_ns) const;
 
 private:
@@ -46,12 +46,12 @@ private:
     pthread_mutex_t m_mutex;
 };
 
-/// A mutex that survives the death of its holder. The rank is part of the type: a pointer to it would be another one
-/// in each process.
+/// A mutex that survives the death of its holder. The rank is part of the type, because its address differs from process
+/// to process.
 template <const gaudi::os::LockRank &rank>
 class GAUDI_CAPABILITY("mutex") RobustMutex : public RobustMutexBase {
 public:
-    /// True when the last holder died inside: what it guards may be half written.
+    /// True when the last holder died with the lock: the guarded data may be half written.
     [[nodiscard]] bool lock() GAUDI_ACQUIRE() {
         gaudi::os::check_lock_order(rank);
         const bool broken = lock_any();
@@ -62,7 +62,7 @@ public:
         gaudi::os::note_unlocked(rank);
         unlock_any();
     }
-    /// As of os::Mutex: for code that the compiler cannot follow.
+    /// For code that the compiler cannot follow, like os::Mutex::assert_held.
     void assert_held() const GAUDI_ASSERT_HELD(this) { gaudi::os::check_lock_held(rank); }
 };
 

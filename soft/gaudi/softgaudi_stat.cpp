@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// softgaudi_stat: what the cards of a software server have been asked to do, by all processes, since it was made.
+// softgaudi_stat: prints what the cards of a software server did for all processes since the server was created.
 #include "server.h"
 
 #include <fmt/format.h>

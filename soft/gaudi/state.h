@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of one card, in a file that every process using the card maps: a descriptor that was inherited or passed
-// to another process must see the same context there. Plain tables of fixed size; all but the atomics are guarded by
-// CardState::mutex.
+// The state of one card, in a file that every process using the card maps: a descriptor that was inherited or passed to
+// another process must refer to the same context. Tables of fixed size; CardState::mutex guards all but the atomics.
 #pragma once
 
 #include "common/lock_ranks.h"
@@ -20,7 +19,7 @@ inline constexpr uint32_t kMaxPages = 4096;
 inline constexpr uint32_t kMaxMappings = 65536;
 inline constexpr uint32_t kMaxBuffers = 4096; // command and timestamp buffers
 inline constexpr uint32_t kMaxTimestamps = 4096;
-inline constexpr uint64_t kWindow = 64; // submissions in flight, by sequence number
+inline constexpr uint64_t kWindow = 64; // size of the submission window
 inline constexpr uint32_t kSyncManagers = 4;
 inline constexpr uint32_t kSyncObjects = 8192;
 inline constexpr uint32_t kMonitors = 2048;
@@ -28,8 +27,8 @@ inline constexpr uint32_t kCompletionQueues = 64;
 inline constexpr uint32_t kQueueManagers = (kQueues + kStreams - 1) / kStreams;
 inline constexpr uint32_t kProcessors = kStreams + 1; // per queue manager: one per stream, and the lower one
 inline constexpr uint32_t kFences = 4;                // per command processor
-inline constexpr uint32_t kQueueLength = 4096;        // chunks a queue holds
-inline constexpr uint32_t kOutcomes = 256;            // finished submissions whose time is remembered
+inline constexpr uint32_t kQueueLength = 4096;        // chunks that a queue holds
+inline constexpr uint32_t kOutcomes = 256;            // finished submissions whose timestamp is kept
 inline constexpr uint32_t kInterrupts = 512;
 
 struct Allocation {
@@ -48,7 +47,7 @@ struct Mapping {
     uint64_t source;  // host: page-aligned pointer; buffer: offset in the card's file
     uint32_t handle;  // device: allocation; buffer: its slot
     uint32_t id;      // unique in the context; the byte that exports of this mapping lock
-    int32_t pid;      // host: the process whose memory it is
+    int32_t pid;      // host: the process that owns the memory
     uint16_t shift;   // host: offset of the caller's pointer in its page
     MappingKind kind;
 };
@@ -62,22 +61,22 @@ struct Buffer {
 
 enum class SlotStatus : uint32_t { free, running, done, timed_out, aborted };
 
-/// One place of the submission window; submission n uses place n % kWindow.
+/// One entry of the submission window; submission n uses entry n % kWindow.
 struct Slot {
     std::atomic<uint64_t> seq;
     std::atomic<SlotStatus> status;
     uint32_t remaining; // chunks that still run
-    bool hung;          // a fault holds it until its timeout
+    bool hung;          // a fault keeps it running until its timeout
     bool skip_reset;
     bool wants_timestamp;
-    bool signal; // a signal submission, which others may wait for
+    bool signal; // a signal submission, which wait submissions can name
     uint64_t timeout_ns;
-    uint64_t timed_from; // when it became the oldest, 0 before
+    uint64_t timed_from; // when it became the oldest submission; 0 before
     uint64_t timestamp;  // when it completed, monotonic
     Event changed;
 };
 
-/// How a submission ended that left the window; kept for those that asked for a timestamp.
+/// The result of a submission that is no longer in the window; kept if it requested a timestamp.
 struct Outcome {
     uint64_t seq; // 0 is a free entry
     uint64_t timestamp;
@@ -108,19 +107,19 @@ struct TimestampRequest {
     uint64_t record; // offset in the card's file
 };
 
-/// Until when each resource of the card is busy, in nanoseconds of the model's clock.
+/// Until when each resource of the card is busy, on the model's clock.
 struct Links {
     uint64_t down, up, card, submit;
 };
 
-/// Everything that an open creates and the last close ends.
+/// Everything that an open creates and the last close destroys.
 struct Context {
     std::atomic<uint64_t> id;
     int32_t opener;
-    bool dead; // the card was reset under it
+    bool dead; // the card was reset while this context was open
     bool debug_mode;
-    bool error_recorded;   // the first error of a context is kept, later ones are its consequences
-    bool timeout_recorded; // so is its first timeout, which need not end it
+    bool error_recorded;   // only the first error of a context is recorded; later ones are its consequences
+    bool timeout_recorded; // only the first timeout is recorded, too; it need not end the context
 
     uint32_t next_handle;
     uint32_t next_mapping;
@@ -130,27 +129,27 @@ struct Context {
     std::array<uint32_t, kMaxPages> page_owner; // handle, 0 is free
     std::array<Mapping, kMaxMappings> mappings;
     std::array<Buffer, kMaxBuffers> buffers;
-    uint32_t next_buffer; // where to look for a free one
+    uint32_t next_buffer; // where the search for a free entry starts
 
-    uint64_t next_seq; // the next submission gets this number
+    uint64_t next_seq; // number of the next submission
     std::array<Slot, kWindow> slots;
-    std::array<uint64_t, kQueues> queue_ticket;  // next to be handed out
-    std::array<uint64_t, kQueues> queue_serving; // the job that may run
-    std::array<uint32_t, kQueues> queue_load;    // chunks in it
+    std::array<uint64_t, kQueues> queue_ticket;  // next ticket to hand out
+    std::array<uint64_t, kQueues> queue_serving; // ticket of the job that may run
+    std::array<uint32_t, kQueues> queue_load;    // chunks in the queue
     std::array<std::array<std::array<uint32_t, kFences>, kProcessors>, kQueueManagers> fences;
     std::array<Outcome, kOutcomes> outcomes;
     uint32_t next_outcome;
-    uint32_t signals; // sent so far
-    Event parked;     // wakes streams that wait for a fence, a turn or a timeout
+    uint32_t signals; // signals sent so far
+    Event parked;     // wakes streams that wait for a fence, their turn or a timeout
 
     std::array<SyncManager, kSyncManagers> sync;
     std::array<TimestampRequest, kMaxTimestamps> timestamps;
     std::array<Event, kInterrupts> interrupts;
     Event any_interrupt;
 
-    uint64_t events;      // mask that notifier_recv reads and clears
-    int32_t notifier_pid; // who registered, 0 is nobody
-    int32_t notifier_fd;  // that process's private copy of the eventfd
+    uint64_t events;      // event mask that notifier_recv reads and clears
+    int32_t notifier_pid; // the process that registered; 0 is none
+    int32_t notifier_fd;  // that process's private duplicate of the eventfd
 
     Links links;
     hl_info_cs_counters cs_counters;
@@ -158,7 +157,7 @@ struct Context {
 
 inline constexpr uint32_t kFaultMappings = 256;
 
-/// What outlives contexts.
+/// Records that outlive contexts.
 struct Records {
     hlthunk_event_record_open_dev_time open;
     hlthunk_event_record_cs_timeout cs_timeout;
@@ -170,7 +169,7 @@ struct Records {
     std::array<hlthunk_page_fault_mapping, kFaultMappings> mappings;
 };
 
-/// Bytes and events, counted for tests and softgaudi_stat.
+/// Counters of bytes and events, for tests and softgaudi_stat.
 struct Traffic {
     std::atomic<uint64_t> down_bytes, up_bytes, card_bytes, fill_bytes, host_bytes;
     std::atomic<uint64_t> submissions, packets, maps, exports;
@@ -178,7 +177,7 @@ struct Traffic {
 };
 
 struct CardState {
-    static constexpr uint32_t kMagic = 0x50475332; // changes with the layout
+    static constexpr uint32_t kMagic = 0x50475332; // must change with the layout
 
     std::atomic<uint32_t> magic;
     RobustMutex<soft::Rank::card> mutex;

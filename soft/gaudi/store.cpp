@@ -33,7 +33,7 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
     const File file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file)
         return nullptr;
-    // Whoever comes first sets the file up; the others wait here until it has.
+    // The first process initialises the file; the others wait here.
     while (flock(file.get(), LOCK_EX) != 0) {
         if (errno != EINTR)
             return nullptr;
@@ -47,16 +47,15 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
     void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED)
         return nullptr;
-    // The first word is the last that is written: a maker that died before left it empty.
+    // The first word is written last: it is 0 if a process died while it initialised the file.
     if (fresh || *static_cast<const uint32_t *>(memory) == 0)
         init(memory);
-    flock(file.get(), LOCK_UN); // the mapping keeps the description alive, and so its lock
+    flock(file.get(), LOCK_UN); // explicit, because the mapping keeps the description and so the lock
     return memory;
 }
 
 std::optional<FileId> file_id(int fd) {
-    // Not fstat: a program may show us any of its descriptors, and TSan would take the look for a use that races with
-    // whoever closes it.
+    // statx, not fstat: TSan intercepts fstat and reports a race with a program that closes the descriptor.
     struct statx info {};
     if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0)
         return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The files of the software server: per card its state, the node that is opened, SRAM, and one sparse file for each
-// block of device memory. Locks belong to open file descriptions (fcntl OFD locks): a duplicate shares them and the
+// block of device memory. Locks belong to open file descriptions (fcntl OFD locks): duplicates share them, and the
 // death of the last holder releases them, which is how a card knows whether it is in use.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace softgaudi {
 
-/// Owner of a descriptor.
+/// Owns a descriptor.
 class File {
 public:
     File() = default;
@@ -34,11 +34,11 @@ private:
     int m_fd = -1;
 };
 
-/// Maps `size` bytes of `path`, made and zeroed if new; `init` runs once, on a new one, and writes the first word last
-/// (not 0). Null on failure (errno).
+/// Maps `size` bytes of `path`, created and zeroed if missing. `init` runs once on a new file and writes the first
+/// 32-bit word, not 0, last. Null on failure (errno).
 void *map_shared(const std::string &path, size_t size, void (*init)(void *));
 
-/// Identity of a file whatever descriptor names it.
+/// Identifies a file independently of the descriptor.
 struct FileId {
     dev_t device = 0;
     ino_t inode = 0;
@@ -46,15 +46,15 @@ struct FileId {
 };
 std::optional<FileId> file_id(int fd);
 
-/// Takes the card's node for itself; false when another description has it.
+/// Locks the card's node; false when another description has locked it.
 bool lock_exclusive(int fd);
-/// Marks byte `position` as used by this description until its last duplicate is closed.
+/// Locks byte `position` until the last duplicate of this description is closed.
 bool lock_byte(int fd, uint64_t position);
-/// Whether another description holds a lock on the byte, or on any byte.
+/// Whether another description has locked the byte, or any byte.
 bool byte_locked(int fd, uint64_t position);
 bool any_locked(int fd);
 
-/// Descriptor on the same file with a description of its own, so that probing sees this process's locks too.
+/// A new description of the same file, which also sees the locks that this process holds.
 File reopen(int fd);
 
 } // namespace softgaudi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Command submission: the window of sequence numbers, the queues, and waiting.
+// Command submission: the submission window, the queues, and waiting.
 #include "card.h"
 #include "queue_thread.h"
 
@@ -19,8 +19,8 @@ uint64_t deadline_after(uint64_t timeout_us) {
     return timeout_us > (kForever - now) / 1000 - 1 ? kForever : now + timeout_us * 1000;
 }
 
-/// What this thread asked for and was told "busy" at one instant of the virtual clock, without submitting anything
-/// since: asking for the same again means that it waits. No destructor, because programs call from their last ones.
+/// The submissions that this thread polled as busy at one instant of the virtual clock without submitting since:
+/// polling one again means that the thread waits. No destructor, because programs call from their last ones.
 struct Polls {
     uint64_t now;
     size_t count;
@@ -49,8 +49,8 @@ bool Card::running(const Job &job) const {
            slot.status.load(std::memory_order_acquire) == SlotStatus::running;
 }
 
-/// The driver's library does not return "try again": it spins. So does this one, asleep. The compiler does not know that
-/// `lock` is one of this card.
+/// The driver's library does not return "try again", but spins; this one sleeps. The compiler does not know that `lock`
+/// holds this card.
 void Card::wait_for_room(CardLock &lock, const Event &event) GAUDI_NO_THREAD_SAFETY_ANALYSIS {
     const uint64_t deadline = expire();
     const uint32_t seen = event.seen();
@@ -104,7 +104,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
                 return (chunk.cs_chunk_flags & HL_CS_CHUNK_FLAGS_USER_ALLOC_CB) != 0;
             });
             if (!valid) {
-                // The number is gone although nothing was submitted.
+                // A refused submission uses up its number.
                 slot.seq.store(context.next_seq++);
                 slot.status.store(SlotStatus::done);
                 ++context.cs_counters.ctx_validation_drop_cnt;
@@ -156,7 +156,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
             jobs.push_back(job);
         }
         m_state->traffic.submissions.fetch_add(1, std::memory_order_relaxed);
-        // Queued under the lock: two submissions are in the same order on every queue they share.
+        // Queued under the lock: two submissions have the same order on every queue that they share.
         if (m_config.pace.mode != Pace::Mode::null || submission.hang) {
             for (const Job &job : jobs)
                 enqueue(job);
@@ -191,7 +191,7 @@ void Card::finish(const Job &job) {
     wake_parked();
 }
 
-/// Well, or by its timeout.
+/// Records how a submission ended.
 void Card::end_submission(Slot &slot, SlotStatus status) {
     Context &context = this->context();
     slot.timestamp = m_clock.now();
@@ -230,7 +230,7 @@ uint64_t Card::expire() {
     context.timeout_recorded = true;
     if (oldest->skip_reset) {
         raise(HL_NOTIFIER_EVENT_CS_TIMEOUT);
-        wake_everyone(); // what it ran is dropped, and the next in its queues goes on
+        wake_everyone(); // its jobs are dropped, and its queues continue
         return 0;
     }
     hard_reset(HL_NOTIFIER_EVENT_CS_TIMEOUT);
@@ -247,7 +247,7 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
     m_clock.settle();
     CardLock lock(*this);
     if (refusal() == EBUSY) {
-        // A card in reset tells no more than what the reset ended.
+        // During a reset only the submissions that it ended can be queried.
         const Slot &slot = context.slots[seq % kWindow];
         const SlotStatus ended = slot.seq.load() == seq ? slot.status.load() : SlotStatus::free;
         if (ended != SlotStatus::aborted && ended != SlotStatus::timed_out)
@@ -260,7 +260,7 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
             return refusal() ? -EBUSY : -EINVAL;
         Slot &slot = context.slots[seq % kWindow];
         if (slot.seq.load() != seq || seq == 0) {
-            // Long gone, and assumed to have ended well unless its outcome was kept.
+            // Out of the window: completed, unless an outcome was kept.
             for (Outcome &outcome : context.outcomes) {
                 if (outcome.seq != seq || seq == 0)
                     continue;
@@ -307,7 +307,7 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
         if (!m_clock.is_virtual()) {
             slot.changed.wait(seen, std::min(deadline, due));
         } else if (poll) {
-            m_clock.advance(); // by one event: a poll must not pass over what else the host polls for
+            m_clock.advance(); // by one event only: the host may poll for other submissions too
             last_look = true;
         } else if (!m_clock.advance(model_deadline) && slot.status.load() == SlotStatus::running) {
             if (model_deadline == kForever) {

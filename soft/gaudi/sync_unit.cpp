@@ -12,7 +12,7 @@ using packet::bits;
 
 namespace {
 
-// Registers of a sync manager, from its own base.
+// Registers of a sync manager, relative to its base.
 constexpr uint64_t kSyncBase = 0x4100000, kSyncStep = 0x200000;
 constexpr uint64_t kObjects = 0x0, kAddressLow = 0x8000, kAddressHigh = 0xA000, kData = 0xC000, kArm = 0xE000,
                    kConfig = 0x10000, kStatus = 0x12000, kStatusEnd = 0x14000;
@@ -22,9 +22,9 @@ constexpr uint64_t kDoorbell = 0x4C17000;
 constexpr uint64_t kFenceRegister = 0x290; // in a queue manager: four fences of five command processors
 
 constexpr uint32_t kObjectMax = 0x7FFF;
-constexpr size_t kChain = 4096; // stores that one store may set off: monitors can be made to trigger in a circle
+constexpr size_t kChain = 4096; // limit of triggered stores: monitors can trigger one another for ever
 
-// A sync object in long mode is four of them, 15 bits each.
+// A sync object in long mode is four objects of 15 bits each.
 uint64_t long_value(const SyncManager &sync, uint32_t first) {
     uint64_t value = 0;
     for (uint32_t i = 0; i < 4 && first + i < kSyncObjects; ++i)
@@ -123,7 +123,8 @@ bool SyncUnit::store_register(uint64_t offset, uint32_t value) {
         return true;
     }
     if (const auto queue = queue_manager_at(offset)) {
-        // Fences count up by what is written; the rest of a queue manager is arbitration, which has no effect here.
+        // A store to a fence adds to it; the other registers of a queue manager concern arbitration and have no effect
+        // here.
         const uint64_t fence = offset % kQueueManagerBytes - kFenceRegister;
         if (fence < kFences * kProcessors * 4) {
             const auto index = static_cast<uint32_t>(fence / 4);
@@ -157,7 +158,7 @@ bool SyncUnit::store_sync_manager(uint32_t index, uint64_t offset, uint32_t valu
     else if (offset < kStatus)
         sync.monitors.at(monitor).config = value;
     else if (offset < kStatusEnd)
-        return false; // read only
+        return false; // read-only
     else if (offset - kQueueRegisters < 9 * kQueueRegisterStep) {
         CompletionQueue &queue = sync.queues.at((offset - kQueueRegisters) % kQueueRegisterStep / 4);
         switch ((offset - kQueueRegisters) / kQueueRegisterStep) {
@@ -209,7 +210,7 @@ void SyncUnit::set_object(SyncManager &sync, uint32_t index, uint32_t value) {
 void SyncUnit::arm(SyncManager &sync, uint32_t index, uint32_t value) {
     Monitor &monitor = sync.monitors.at(index);
     monitor.arm = value;
-    // In long mode the next three monitors only hold more bits of the value that the first one waits for.
+    // In long mode the next three monitors only hold more bits of the first one's target.
     const uint32_t first = index & ~3u;
     monitor.armed = index == first || !is_long(sync.monitors.at(first));
     if (monitor.armed)
@@ -260,7 +261,7 @@ void SyncUnit::fire(SyncManager &sync, uint32_t index) {
     }
 }
 
-/// Puts an entry into a completion queue and raises its interrupt.
+/// Writes an entry into a completion queue and raises its interrupt.
 void SyncUnit::complete(SyncManager &sync, const Monitor &monitor) {
     CompletionQueue &queue = sync.queues.at(monitor.address_low % kCompletionQueues);
     const uint64_t base = uint64_t{queue.base_high} << 32 | queue.base_low;

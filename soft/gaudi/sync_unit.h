@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of the card to itself and to the host: stores to memory, and registers that do something: sync objects,
-// monitors, completion queues, fences, the interrupt doorbell.
+// Stores by packets: to memory, and to registers with an effect (sync objects, monitors, completion queues, fences, the
+// interrupt doorbell).
 #pragma once
 
 #include "card.h"
@@ -14,7 +14,7 @@ class SyncUnit {
 public:
     explicit SyncUnit(Card &card) : m_card(card) {}
 
-    /// One store and all that it sets off. Needs the card's lock.
+    /// Executes a store and every store that it triggers. Needs the card's lock.
     MaybeTrap store(uint64_t address, uint64_t value, unsigned size);
 
 private:
@@ -22,7 +22,7 @@ private:
         uint64_t address;
         uint64_t value;
         unsigned size;
-        bool adds = false; // to what is there
+        bool adds = false; // adds to the value in memory
     };
 
     MaybeTrap store_one(Pending store) GAUDI_REQUIRES(m_card);

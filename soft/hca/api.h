@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the exported functions share. Nothing is thrown across them.
+// Helpers of the exported functions. No exception leaves them.
 #pragma once
 
 #include "hca.h"
@@ -8,7 +8,7 @@
 #include <new>
 #include <system_error>
 
-// The header hides some functions behind macros of their own names.
+// verbs.h defines these functions as macros too.
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -18,13 +18,13 @@
 
 namespace softhca {
 
-/// The HCAs a context belongs to, or null in a child of the process that opened it: there it is only a memory.
+/// The HCAs that a context belongs to; null in a child of the process that opened it, where it cannot be used.
 inline Hca *hca_of(ibv_context *context) {
     Hca *hca = Context::of(context).hca;
     return Hca::current(hca) ? hca : nullptr;
 }
 
-/// Runs `call`, which returns 0 or an errno; what it throws is one too.
+/// Runs `call`, which returns 0 or an errno; exceptions become an errno too.
 template <class Call>
 int guarded(Call call) {
     try {
@@ -38,7 +38,7 @@ int guarded(Call call) {
     }
 }
 
-/// The same for one that makes an object: `call` returns 0 and sets it, or returns an errno, which goes to errno.
+/// The same for functions that create an object: `call` sets it and returns 0, or returns an errno for `errno`.
 template <class T, class Call>
 T *made(Call call) {
     T *object = nullptr;
@@ -50,7 +50,7 @@ T *made(Call call) {
     return object;
 }
 
-// ---- the fast calls, which are reached through the context (api_post.cpp, api_completion.cpp)
+// ---- functions called through the context's table (api_post.cpp, api_completion.cpp)
 int poll_cq(ibv_cq *cq, int count, ibv_wc *wc);
 int req_notify_cq(ibv_cq *cq, int solicited_only);
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad);

@@ -101,7 +101,7 @@ SOFTHCA_API void ibv_free_device_list(ibv_device **list) { std::free(list); }
 SOFTHCA_API const char *ibv_get_device_name(ibv_device *device) { return device->name; }
 
 SOFTHCA_API int ibv_get_device_index(ibv_device *) {
-    return -1; // the kernel knows nothing of it
+    return -1; // no kernel device
 }
 
 SOFTHCA_API __be64 ibv_get_device_guid(ibv_device *device) { return htobe64(guid(device_of(device).index)); }
@@ -188,7 +188,7 @@ SOFTHCA_API int ibv_query_device(ibv_context *context, ibv_device_attr *attr) {
 }
 
 SOFTHCA_API int ibv_query_port(ibv_context *context, uint8_t port, _compat_ibv_port_attr *attr) {
-    // Programs built long ago know the structure only up to here.
+    // Old programs know the structure only up to here.
     return query_port_extended(context, port, reinterpret_cast<ibv_port_attr *>(attr),
                                offsetof(ibv_port_attr, port_cap_flags2));
 }
@@ -226,7 +226,7 @@ SOFTHCA_API int ibv_query_gid_type(ibv_context *, uint8_t port, unsigned index, 
         errno = EINVAL;
         return -1;
     }
-    *type = 0; // InfiniBand's
+    *type = 0; // InfiniBand
     return 0;
 }
 
@@ -253,7 +253,7 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
             errno = ENODEV;
             return -1;
         }
-        // Events of objects that were destroyed meanwhile are dropped.
+        // Events of destroyed objects are dropped.
         for (AsyncRecord record{};;) {
             const ssize_t got = read(context->async_fd, &record, sizeof record);
             if (got != sizeof record)

@@ -31,13 +31,13 @@ int check_access(unsigned access) {
 
 struct Region {
     Kind kind;
-    void *address; // as the program sees it
+    void *address; // in the program
     uint64_t iova, length, base;
     bool kernel;
 };
 
-/// A descriptor of ours for the dma-buf behind `fd`, the same for all its regions: a NIC costs the program no descriptors.
-/// Null and errno on failure.
+/// A duplicate of the descriptor, shared by all regions of the dma-buf: a real NIC uses none of the program's
+/// descriptors. Null, with errno, on failure.
 std::shared_ptr<const File> hold(int fd) {
     struct stat info {};
     if (fstat(fd, &info) != 0)
@@ -172,7 +172,7 @@ SOFTHCA_API ibv_mr *ibv_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length
             return buffer.error();
         if (length == 0 || offset > buffer->size || length > buffer->size - offset)
             return EINVAL;
-        // The exporter's memory stays busy for as long as an importer has it.
+        // An importer keeps the exporter's memory in use.
         auto own = hold(fd);
         if (!own)
             return errno;

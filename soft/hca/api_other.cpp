@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that programs call and that have little or nothing to do here.
+// Functions with little or no effect here.
 #include "api.h"
 
 using namespace softhca;
 
 SOFTHCA_API int ibv_fork_init() {
-    return 0; // memory is not pinned: fork needs no care
+    return 0; // no pinned memory, so fork is safe
 }
 
 SOFTHCA_API ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
@@ -36,5 +36,5 @@ SOFTHCA_API int ibv_resolve_eth_l2_from_gid(ibv_context *, ibv_ah_attr *, uint8_
 SOFTHCA_API const char *ibv_get_sysfs_path() { return "/sys"; }
 
 SOFTHCA_API int ibv_read_sysfs_file(const char *, const char *, char *, size_t) {
-    return -1; // the devices are in no sysfs
+    return -1; // the devices are not in sysfs
 }

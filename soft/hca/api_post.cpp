@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Posting work.
+// Posting of work requests.
 #include "api.h"
 #include "completion_queue.h"
 #include "events.h"
@@ -83,7 +83,7 @@ int make_work(const Qp &qp, const ibv_send_wr &wr, Work &out) {
     return 0;
 }
 
-/// A fault of the device itself.
+/// Injects a fatal error of the queue pair.
 void strike(Hca &hca, const Qp &qp) {
     break_queue_pair(hca.fabric(), qp.id);
     raise(hca.fabric(), qp.entry->context, {IBV_EVENT_QP_FATAL, qp.id});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared receive queues and queue pairs, but for posting.
+// Shared receive queues and queue pairs; posting is in api_post.cpp.
 #include "api.h"
 #include "completion_queue.h"
 #include "queue_pair.h"
@@ -14,7 +14,7 @@ using namespace softhca;
 
 namespace {
 
-/// A ring for that many receives.
+/// Allocates a ring for `max_wr` receives.
 bool make_ring(Fabric &fabric, ReceiveRing &ring, uint32_t max_wr, uint32_t max_sge) GAUDI_REQUIRES(fabric.tables()) {
     ring = {};
     if (max_wr == 0)
@@ -35,7 +35,7 @@ uint32_t lid_of_path(const ibv_ah_attr &path) {
     return 0;
 }
 
-/// Takes over what `mask` names.
+/// Copies the attributes in `mask`.
 void adopt(Qp &qp, const ibv_qp_attr &from, int mask) {
     ibv_qp_attr &to = qp.attr;
     QpEntry &entry = *qp.entry;
@@ -286,7 +286,7 @@ SOFTHCA_API int ibv_modify_qp(ibv_qp *verbs, ibv_qp_attr *attr, int mask) {
             break_queue_pair(hca->fabric(), qp.id);
             hca->engine().look();
         } else {
-            // Another process may have broken it since.
+            // Another process may have moved it to the error state.
             uint32_t expected = from;
             if (!qp.entry->state.compare_exchange_strong(expected, to))
                 return EINVAL;

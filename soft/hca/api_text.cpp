@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names and rates.
+// Names of enumerators, and rates.
 #include "api.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ const char *pick(const std::array<const char *, N> &names, int value) {
 
 struct Rate {
     ibv_rate rate;
-    int mult; // of 2.5 Gb/s, -1 where it is none
+    int mult; // multiple of 2.5 Gb/s; -1 for unknown
     int mbps;
 };
 

@@ -47,7 +47,7 @@ void complete(Fabric &fabric, uint32_t id, const Completion &completion) {
 }
 
 int poll(Fabric &fabric, CqEntry &queue, int count, Completion *out) {
-    // The common case of a program that polls: nothing there, and no lock.
+    // Empty is the common case for a polling program; no lock.
     if (empty(queue))
         return 0;
     const Lock lock(queue.mutex);

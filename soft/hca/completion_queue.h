@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion queues in shared memory: whoever did the work puts its completion in, the owner takes it out.
+// Completion queues in shared memory: the process that did the work pushes, the owner polls.
 #pragma once
 
 #include "fabric.h"
 
 namespace softhca {
 
-/// Puts a completion into queue `id` and wakes its channel if it is armed for that. Without effect when it is gone.
+/// Pushes a completion to queue `id` and notifies its channel if armed. Does nothing when the queue is gone.
 void complete(Fabric &fabric, uint32_t id, const Completion &completion);
 
 inline bool empty(const CqEntry &queue) {
     return queue.tail.load(std::memory_order_acquire) == queue.head.load(std::memory_order_relaxed);
 }
 
-/// Takes up to `count`; how many there were.
+/// Takes up to `count` completions and returns their number.
 int poll(Fabric &fabric, CqEntry &queue, int count, Completion *out);
 
-/// The next completion that fits sends an event.
+/// Arms the queue: the next matching completion notifies the channel.
 void arm(CqEntry &queue, bool solicited_only);
 
 /// Drops the completions of a queue pair that is being destroyed.

@@ -23,7 +23,7 @@ constexpr soft::FaultGrammar kFaults{.variable = "SOFTHCA_FAULTS",
                                      .devices = kMaxDevices,
                                      .knows = can_be_struck};
 
-/// What is wrong with an action; nothing, when the rule has it.
+/// Parses an action; returns what is wrong with it, or nothing.
 std::string_view read_action(std::string_view action, FaultRule &rule) {
     using Action = FaultRule::Action;
     if (action == "link_down") {

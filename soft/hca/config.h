@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Everything a user can set, read once from the environment (SOFTHCA_*). docs/softhca.md explains each.
+// The settings of the software HCA, read once from the environment (SOFTHCA_*); see docs/softhca.md.
 #pragma once
 
 #include "common/fault_rule.h"
@@ -11,16 +11,16 @@
 
 namespace softhca {
 
-/// One rule of SOFTHCA_FAULTS: what happens at which call of which function.
+/// One rule of SOFTHCA_FAULTS: the calls it applies to and its action.
 struct FaultRule : soft::StruckCalls {
     enum class Action { fail, limit, link_down, link_up, qp_error, device_fatal };
 
     Action action = Action::fail;
-    int error = 0;      // errno for fail
-    uint64_t limit = 0; // live memory regions that a device can have
+    int error = 0;      // errno of Action::fail
+    uint64_t limit = 0; // memory regions that a device can hold
 };
 
-/// The link of a device; 0 is "as fast as this machine".
+/// The link of a device; 0 means unlimited.
 struct Pace {
     enum class Mode { unpaced, real, virtual_clock };
 
@@ -34,12 +34,12 @@ struct Pace {
 struct Config {
     unsigned devices = 2;
     std::string dir;
-    std::string clock_dir; // the software Gaudi's, whose virtual clock is ours
+    std::string clock_dir; // directory of the software Gaudi, which owns the virtual clock
     Pace pace;
     std::vector<FaultRule> faults;
 };
 
-/// The whole environment; the error is one sentence that names the variable.
+/// Reads the whole environment; the error is one sentence that names the variable.
 tl::expected<Config, std::string> read_config();
 
 tl::expected<Pace, std::string> parse_pace(std::string_view text);

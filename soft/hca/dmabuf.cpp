@@ -19,7 +19,7 @@
 namespace softhca {
 namespace {
 
-/// Whether the card whose memory lies in `dir` was reset or lost since it was opened. Without such a card it was not.
+/// Whether the card whose memory is in `dir` was reset or lost since it was opened; false without such a card.
 bool card_down(const std::string &dir) {
     const softgaudi::File file(open(fmt::format("{}/state", dir).c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
@@ -54,7 +54,7 @@ tl::expected<DmaBuf, int> inspect_dmabuf(int fd) {
     unsigned long long base = 0, size = 0;
     if (slash == std::string::npos || std::sscanf(path.c_str() + slash, "/dmabuf-%llu-%llu-", &base, &size) != 2)
         return tl::unexpected(EINVAL);
-    // The driver's exporter has one refusal for an importer, that the two cannot reach each other.
+    // The driver refuses an importer with EPERM only: the two devices cannot reach each other.
     if (card_down(path.substr(0, slash)))
         return tl::unexpected(EPERM);
     out.base = base;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an importer can tell of a dma-buf from its descriptor.
+// The properties of a dma-buf that an importer reads from its descriptor.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -9,12 +9,12 @@
 namespace softhca {
 
 struct DmaBuf {
-    uint64_t base = 0; // where it begins in the file behind the descriptor
+    uint64_t base = 0; // offset in the file behind the descriptor
     uint64_t size = 0;
-    bool kernel = false; // of the kernel's, not of the software Gaudi
+    bool kernel = false; // exported by the kernel, not by the software Gaudi
 };
 
-/// The dma-buf, or the errno of one that cannot be imported.
+/// The dma-buf, or the errno of an import that is refused.
 tl::expected<DmaBuf, int> inspect_dmabuf(int fd);
 
 } // namespace softhca

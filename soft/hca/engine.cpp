@@ -57,17 +57,17 @@ Completion completion_of(const Qp &qp, const Work &work, ibv_wc_status status, u
 
 void Engine::start() {
     std::call_once(m_started, [this] {
-        // The program's signals are for its own threads.
+        // Signals belong to the threads of the program.
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        std::thread([this] { run(); }).detach(); // lives as long as the process
+        std::thread([this] { run(); }).detach(); // runs until the process exits
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     });
 }
 
-/// The thread closes a peer's dma-buf when the peer deregisters it. A request does not fail for want of the thread: later
-/// imports close the dma-buf too.
+/// The thread closes a peer's dma-buf when the peer deregisters it. A request does not fail if the thread cannot start:
+/// later imports close the dma-buf too.
 void Engine::start_to_hear_of_deregistrations() {
     try {
         start();
@@ -117,7 +117,7 @@ int Engine::post(Qp &qp, Work work) {
     }
     if (!push())
         return ENOMEM;
-    // What takes less time than waking a thread is done at once, if nothing is in its way.
+    // A small request takes less time than waking the thread.
     if (fresh && small && !m_pace.timed() && step_here(qp))
         return 0;
     wake_thread(qp);
@@ -145,7 +145,7 @@ bool Engine::step_here(Qp &qp) {
 
 void Engine::help() {
     if (m_clock.is_virtual()) {
-        // A host that finds nothing so often in a row is waiting; the clock then moves to the next event.
+        // So many polls in a row mean that the host waits: the clock moves to the next event.
         if (m_misses.fetch_add(1, std::memory_order_relaxed) + 1 < kMisses)
             return;
         m_misses.store(0, std::memory_order_relaxed);
@@ -175,7 +175,7 @@ void Engine::forget(Qp &qp) {
         qp.tries = qp.rnr_tries = 0;
     }
     m_deliveries.remove_if([&](const Delivery &delivery) { return delivery.qp == qp.id; });
-    peers().close_deregistered_and_dead(); // a program drops a queue pair when it learns of its peer's end
+    peers().close_deregistered_and_dead(); // a program destroys a queue pair when its peer is dead
 }
 
 Qp *Engine::next(uint64_t now, uint64_t &deadline) {
@@ -184,7 +184,7 @@ Qp *Engine::next(uint64_t now, uint64_t &deadline) {
         Qp *qp = *at;
         const bool due = qp->not_before <= now || qp_state(*qp->entry) == IBV_QPS_ERR;
         if (due && qp_state(*qp->entry) != IBV_QPS_SQD) {
-            m_listed.splice(m_listed.end(), m_listed, at); // one request each, in turn
+            m_listed.splice(m_listed.end(), m_listed, at); // round robin, one request each
             return qp;
         }
         deadline = std::min(deadline, std::max(qp->not_before, now + 1));
@@ -208,12 +208,12 @@ void Engine::run() {
                 continue;
             }
         }
-        peers().close_deregistered(); // perhaps that is what another process has signalled
+        peers().close_deregistered(); // another process may have signalled a deregistration
         rest(seen, deadline);
     }
 }
 
-/// Nothing to do before `deadline`.
+/// Waits for work, at most until `deadline`.
 void Engine::rest(uint32_t seen, uint64_t deadline) {
     const Event &wake = m_fabric.process().wake;
     if (!m_clock.is_virtual()) {
@@ -234,7 +234,7 @@ void Engine::rest(uint32_t seen, uint64_t deadline) {
     wake.wait(seen, kForever);
 }
 
-/// The virtual clock stands still until everything that was posted has been given its time.
+/// The virtual clock must not move before everything posted has its completion time.
 void Engine::begin_job() {
     if (m_clock.is_virtual() && !m_job) {
         m_job = true;
@@ -254,7 +254,7 @@ void Engine::step(Qp &qp) {
         if (qp.work.empty()) {
             unlist(qp);
         } else {
-            work = &qp.work.front(); // stays where it is: others only append
+            work = &qp.work.front(); // a stable reference: other threads only append
         }
     }
     if (!work) {
@@ -279,7 +279,7 @@ void Engine::step(Qp &qp) {
         if (qp.tries < qp.attr.retry_cnt || qp.attr.timeout == 0) {
             device.retries.fetch_add(1, std::memory_order_relaxed);
             ++qp.tries;
-            // Without a timeout a request waits for ever, but for a change that makes the peer answer.
+            // Timeout 0 retries for ever, in case the peer becomes able to answer.
             qp.not_before = m_clock.now() + ack_timeout_ns(qp.attr.timeout == 0 ? 14 : qp.attr.timeout);
             return;
         }
@@ -310,7 +310,7 @@ void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
     if (!ok || (work.flags & IBV_SEND_SIGNALED) != 0 || qp.init.sq_sig_all != 0)
         delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, work, outcome.status, outcome.bytes)});
     if (!ok)
-        fail(qp); // first: who sees the completion finds the queue pair in error
+        fail(qp); // first, so that the completion is seen with the queue pair in error
     deliver(qp, std::move(delivery));
 }
 
@@ -320,7 +320,7 @@ void Engine::fail(Qp &qp) {
         return;
     }
     uint32_t expected = IBV_QPS_RTS;
-    qp.entry->state.compare_exchange_strong(expected, IBV_QPS_SQE); // its receives go on
+    qp.entry->state.compare_exchange_strong(expected, IBV_QPS_SQE); // its receives continue
 }
 
 void Engine::flush(Qp &qp, std::deque<Work> work) {
@@ -331,7 +331,7 @@ void Engine::flush(Qp &qp, std::deque<Work> work) {
         deliver(qp, std::move(delivery));
 }
 
-/// When the link has carried it all.
+/// Occupies the link; returns when it has carried the message.
 uint64_t Engine::carried(const Outcome &outcome) {
     if (!m_pace.timed() || outcome.status != IBV_WC_SUCCESS)
         return 0;
@@ -347,7 +347,7 @@ void Engine::deliver(Qp &qp, Delivery &&delivery) {
         hand_over(delivery);
         return;
     }
-    // Completions of one queue pair stay in order whatever link each used.
+    // Completions of one queue pair stay in order, whichever link each used.
     delivery.when = qp.last_delivery = std::max(qp.last_delivery, delivery.when);
     const auto later = std::find_if(m_deliveries.begin(), m_deliveries.end(),
                                     [&](const Delivery &other) { return other.when > delivery.when; });

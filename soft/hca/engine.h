@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The HCA's engine of this process: one thread that carries out the posted sends of all its queue pairs, started with
-// the first of them. It sleeps when there is nothing to do.
+// The HCA engine of this process: one thread, started with the first request, that executes the send requests of all
+// queue pairs.
 #pragma once
 
 #include "config.h"
@@ -25,18 +25,18 @@ public:
 
     /// Queues a request; 0, or ENOMEM when the queue is full.
     int post(Qp &qp, Work work);
-    /// A program that waits for a completion lends its time: one request, if there is one.
+    /// Executes one request, if there is one, in the thread of a program that polls for a completion.
     void help();
-    /// Looks again at queue pairs: the state of one has changed.
+    /// Wakes the engine after the state of a queue pair changed.
     void look();
     /// Nothing is being worked on while the caller holds this.
     gaudi::os::Mutex &busy() GAUDI_RETURNS_LOCK(m_busy) { return m_busy; }
     Peers &peers() { return m_requester.peers(); }
-    /// Forgets everything about a queue pair that is reset or destroyed; afterwards the engine does not touch it.
+    /// Removes all work of a queue pair that is reset or destroyed; afterwards the engine does not access it.
     void forget(Qp &qp);
 
 private:
-    /// Completions on their way, for the time when the modelled link has carried them.
+    /// Completions that are due when the modelled link has carried their bytes.
     struct Delivery {
         uint64_t when;
         uint32_t qp;
@@ -52,11 +52,11 @@ private:
     void run();
     Qp *next(uint64_t now, uint64_t &deadline) GAUDI_REQUIRES(m_busy);
     void step(Qp &qp) GAUDI_REQUIRES(m_busy);
-    /// One step in the caller's thread; true when the queue pair has no work left.
+    /// Executes one request in the caller's thread; true when the queue pair has no work left.
     bool step_here(Qp &qp);
     void flush(Qp &qp, std::deque<Work> work) GAUDI_REQUIRES(m_busy);
     void finish(Qp &qp, const Work &work, Outcome outcome) GAUDI_REQUIRES(m_busy);
-    /// What becomes of a queue pair whose request failed.
+    /// Moves a queue pair whose request failed to its error state.
     void fail(Qp &qp);
     uint64_t carried(const Outcome &outcome);
     void deliver(Qp &qp, Delivery &&delivery) GAUDI_REQUIRES(m_busy);

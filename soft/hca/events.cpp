@@ -14,7 +14,7 @@
 namespace softhca {
 namespace {
 
-/// One record; a pipe takes so few bytes whole or not at all.
+/// Writes one record, which is small enough for an atomic pipe write.
 void put(const std::string &path, const void *record, size_t bytes) {
     const File fifo(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
     if (fifo && write(fifo.get(), record, bytes) == static_cast<ssize_t>(bytes))

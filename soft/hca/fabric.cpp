@@ -11,7 +11,7 @@
 namespace softhca {
 namespace {
 
-/// The byte, behind the end of the file, that the process at a place has locked.
+/// The byte past the end of the file that a registered process locks.
 uint64_t place_byte(uint32_t process) { return kFileBytes + process; }
 
 } // namespace
@@ -30,11 +30,11 @@ std::unique_ptr<Fabric> Fabric::open(const std::string &dir) {
     madvise(memory, kFileBytes, MADV_DONTDUMP);
     auto *state = static_cast<State *>(memory);
     if (state->magic.load(std::memory_order_acquire) != State::kMagic) {
-        errno = EPROTO; // made by another version
+        errno = EPROTO; // created by another version
         return nullptr;
     }
     File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    // A full tmpfs must be an error here, not a signal later.
+    // A full tmpfs must be an error here, not a SIGBUS later.
     if (!file || fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, sizeof(State)) != 0)
         return nullptr;
     return std::unique_ptr<Fabric>(new Fabric(dir, state, std::move(file)));
@@ -105,7 +105,7 @@ std::string Fabric::context_fifo(uint32_t id) const { return fmt::format("{}/eve
 
 std::string Fabric::channel_fifo(uint32_t id) const { return fmt::format("{}/channel-{:x}", m_dir, id); }
 
-// ---- the end of objects: the id goes first, then nobody begins to use it
+// ---- destruction of objects: clearing the id first keeps other processes from starting to use one
 
 void Fabric::empty(ContextEntry &entry) { unlink(context_fifo(entry.id.exchange(0)).c_str()); }
 
@@ -162,7 +162,7 @@ void Fabric::drop(QpEntry &entry) {
 void Fabric::drop(MrEntry &entry) {
     const uint32_t key = entry.id.load();
     {
-        // The key is void at once, but the place is only free when nobody moves bytes of it any more.
+        // The key is invalid at once, but the entry is free only when no engine moves its bytes.
         const Lock lock(m_state->tables);
         entry.id.store(kClosing, std::memory_order_seq_cst);
         m_state->devices[entry.device].regions.fetch_sub(1);
@@ -182,7 +182,7 @@ void Fabric::wake_engines() {
 }
 
 void Fabric::await_untouched(uint32_t key) {
-    // An engine holds a region for one piece of a copy. One that is stopped in the middle must not stop this process.
+    // An engine touches a region for one piece of a copy. The limit is for an engine that is stopped in the middle.
     const uint64_t patience = monotonic_ns() + 2'000'000'000;
     for (ProcessEntry &process : m_state->processes.entries) {
         for (const auto &touched : process.touching) {

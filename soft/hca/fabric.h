@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shared file of a fabric as this process sees it: places in tables, queue memory, who is alive, and what the dead
-// left behind.
+// The shared file of a fabric as this process sees it: table entries, queue memory, liveness of processes, and cleanup
+// after dead ones.
 #pragma once
 
 #include "gaudi/store.h"
@@ -22,12 +22,12 @@ public:
     State &state() const { return *m_state; }
     const std::string &dir() const { return m_dir; }
 
-    /// Takes a place for this process; false when there is none.
+    /// Registers this process in the fabric; false, with errno, when the table is full or the lock fails.
     bool enter();
     uint32_t self() const { return m_self; } // index in the table of processes
     ProcessEntry &process() const { return m_state->processes.entries[m_self]; }
 
-    /// Takes a place in `table`; `fill` sets everything up and may refuse with an errno. The entry, or null with errno.
+    /// Creates an entry in `table`; `fill` initialises it and may refuse with an errno. Null, with errno, on failure.
     template <class T, size_t N, unsigned Bits, class Fill>
     T *take(Table<T, N, Bits> &table, Fill fill) {
         const Lock lock(m_state->tables);
@@ -54,15 +54,15 @@ public:
         return entry;
     }
 
-    /// Held while `fill` above runs.
+    /// The lock that `fill` above runs with.
     auto &tables() const GAUDI_RETURNS_LOCK(m_state->tables) { return m_state->tables; }
 
-    /// Memory for a queue, zeroed.
+    /// Allocates zeroed queue memory.
     bool allocate(size_t bytes, Extent &extent) GAUDI_REQUIRES(m_state->tables);
     void release(Extent &extent) GAUDI_REQUIRES(m_state->tables);
     unsigned char *memory(const Extent &extent) const;
 
-    // ---- objects that end
+    // ---- destruction of objects
     void drop(ContextEntry &entry) GAUDI_EXCLUDES(m_state->tables);
     void drop(ChannelEntry &entry) GAUDI_EXCLUDES(m_state->tables);
     void drop(CqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
@@ -73,9 +73,9 @@ public:
     std::string context_fifo(uint32_t id) const;
     std::string channel_fifo(uint32_t id) const;
 
-    /// Whether the process at this place still runs, and still runs the program that took it.
+    /// Whether the process of this entry still runs the program that registered.
     bool alive(uint32_t process) const;
-    /// In a child of fork: the place is its parent's alone.
+    /// Called in the child of a fork: the registration belongs to the parent alone.
     void leave() { m_place = File(); }
 
 private:
@@ -92,7 +92,7 @@ private:
         }
         return nullptr;
     }
-    /// Frees what processes left that are gone; true when there was any.
+    /// Frees the entries of dead processes; true when there were any.
     bool reclaim() GAUDI_REQUIRES(m_state->tables);
     void empty(ContextEntry &entry) GAUDI_REQUIRES(m_state->tables);
     void empty(ChannelEntry &entry) GAUDI_REQUIRES(m_state->tables);
@@ -101,7 +101,7 @@ private:
     void empty(QpEntry &entry) GAUDI_REQUIRES(m_state->tables);
     void empty(MrEntry &entry) GAUDI_REQUIRES(m_state->tables);
     void await_untouched(uint32_t key);
-    /// So that they close the dma-bufs of regions that are gone.
+    /// Makes the engines close the dma-bufs of deregistered regions.
     void wake_engines();
 
     std::string m_dir;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that SOFTHCA_FAULTS can strike, by their names without ibv_.
+// The functions that SOFTHCA_FAULTS can name, without ibv_.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ constexpr std::optional<size_t> function_index(std::string_view name) {
     return {};
 }
 
-/// Index of a function, checked when this library is compiled.
+/// Index of a function, checked at compile time.
 struct Function {
     size_t index;
     template <size_t N>

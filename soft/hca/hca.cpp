@@ -45,7 +45,7 @@ bool Hca::set_up() {
                                : fmt::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
         return false;
     }
-    // Engines of other processes reach this one's memory as a NIC would, without its help.
+    // Engines of other processes access this process's memory without its help, as a NIC does.
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     if (!make_clock())
         return false;
@@ -54,7 +54,7 @@ bool Hca::set_up() {
     return true;
 }
 
-/// Virtual time is the software Gaudi's, so that its copies and our transfers are on one clock.
+/// The virtual clock is the software Gaudi's, so that copies and transfers share one time.
 bool Hca::make_clock() {
     softgaudi::ClockState *state = nullptr;
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
@@ -79,7 +79,7 @@ void Hca::name_devices() {
         copy(device.verbs.name, fmt::format("softhca{}", i));
         copy(device.verbs.dev_name, fmt::format("uverbs_softhca{}", i));
         copy(device.verbs.dev_path, fmt::format("/sys/class/infiniband_verbs/uverbs_softhca{}", i));
-        // The parent of the parent is the PCI device: that is how UCX learns the address, and so the distances.
+        // The grandparent is the PCI device: UCX takes the address, and the distances, from there.
         copy(device.verbs.ibdev_path, fmt::format("/sys/bus/pci/devices/{}/infiniband/softhca{}", bus_id(i), i));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The HCAs as this process sees them: configuration, devices, engine, and which object an event is about. Made at the
-// first call and never torn down, because programs call into the library from their last destructors.
+// The HCAs as this process sees them: configuration, devices, engine, and the objects that events refer to. Created at
+// the first call and never destroyed, because programs call into the library from their last destructors.
 #pragma once
 
 #include "common/instance.h"
@@ -19,9 +19,9 @@ namespace softhca {
 
 class Hca {
 public:
-    /// Null when the environment is wrong, which has been said on stderr once.
+    /// Null when the environment is wrong, which is reported on stderr once.
     static Hca *get();
-    /// The one that objects of this process belong to: null in a child of fork for what it inherited.
+    /// Whether `hca` belongs to this process; false in a child of fork for an inherited one.
     static bool current(const Hca *hca);
 
     const Config &config() const { return m_config; }
@@ -31,14 +31,14 @@ public:
     softgaudi::Clock &clock() { return *m_clock; }
     Device &device(unsigned index) { return m_devices[index]; }
 
-    /// What SOFTHCA_FAULTS wants of this call.
+    /// The faults of SOFTHCA_FAULTS that apply to this call.
     struct Fault {
         int error = 0;
         bool qp_error = false;
     };
     Fault fault(Function function, unsigned device);
 
-    // ---- by the ids that events carry
+    // ---- objects by the ids in events
     template <class T>
     void add(T &object) {
         const gaudi::os::MutexLock lock(m_mutex);
@@ -61,7 +61,7 @@ private:
     static std::unique_ptr<Hca> make();
     explicit Hca(Config config);
     bool set_up();
-    void forked() { m_fabric->leave(); } // a child must not complete its parent's work
+    void forked() { m_fabric->leave(); } // a child must not complete the work of its parent
     bool make_clock();
     void name_devices();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX takes a device only if its character device is there and may be used. Ours are in no /dev, so the two questions
-// are answered here, for our devices and for the directory that holds their nodes, and for nothing else.
+// UCX uses a device only if its character device exists and is accessible. The software devices are not in /dev, so
+// stat and access answer for their nodes and the directory of these, and for nothing else.
 #include "api.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ SOFTHCA_API int stat(const char *path, struct stat *out) noexcept {
     return ours(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
 }
 
-// What programs call that were built with a glibc before 2.33.
+// Called by programs built with a glibc before 2.33.
 SOFTHCA_API int __xstat(int, const char *path, struct stat *out) noexcept {
     return ours(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
 }

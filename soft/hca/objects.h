@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the program gets pointers to: libibverbs' structures, each as the first member of ours. They belong to one
-// process; what other processes need of them is in their entry of the shared tables.
+// The objects behind the program's pointers: each starts with the structure of libibverbs. An object belongs to one
+// process; the entries in the shared tables hold what other processes need.
 #pragma once
 
 #include "fabric.h"
@@ -20,13 +20,13 @@ class Hca;
 
 struct Device {
     ibv_device verbs;
-    std::array<char, 1024> provider; // zero: libraries of real devices look here for their own
+    std::array<char, 1024> provider; // zeroes, where libraries of real devices expect their own data
     unsigned index;
 };
 
 struct Context {
     verbs_context verbs;
-    std::array<char, 1024> provider; // as above
+    std::array<char, 1024> provider; // zeroes, as above
     Hca *hca;
     unsigned device;
     uint32_t id;
@@ -45,7 +45,7 @@ struct Pd {
 struct Mr {
     ibv_mr verbs;
     MrEntry *entry;
-    std::shared_ptr<const File> descriptor; // of a dma-buf, for as long as a region of it lives
+    std::shared_ptr<const File> descriptor; // duplicate of a dma-buf's descriptor, shared by its regions
 
     static Mr &of(ibv_mr *mr) { return *reinterpret_cast<Mr *>(mr); }
 };
@@ -65,7 +65,7 @@ struct Channel {
     static Channel &of(ibv_comp_channel *channel) { return *reinterpret_cast<Channel *>(channel); }
 };
 
-/// Events of an object that were handed out and not yet acknowledged; its destruction waits for them.
+/// Counts events that were delivered and not yet acknowledged; destruction of the object waits for them.
 class Unacknowledged {
 public:
     void delivered() {
@@ -117,7 +117,7 @@ struct Work {
     uint32_t imm_data;
     uint64_t remote_address, compare_add, swap;
     uint32_t rkey;
-    uint32_t lid, qp_num, qkey; // of a datagram
+    uint32_t lid, qp_num, qkey; // datagrams only
     bool global;
     uint32_t sges;
     std::array<Sge, kMaxSge> sge;
@@ -127,7 +127,7 @@ struct Work {
 struct Qp {
     ibv_qp verbs;
     QpEntry *entry;
-    uint32_t id; // and number
+    uint32_t id; // also the queue pair number
     ibv_qp_attr attr;
     ibv_qp_init_attr init;
     Unacknowledged async_events;
@@ -136,7 +136,7 @@ struct Qp {
     std::deque<Work> work GAUDI_GUARDED_BY(mutex);
     bool listed GAUDI_GUARDED_BY(mutex); // the engine knows that there is work
 
-    uint64_t not_before; // from here on the engine's own
+    uint64_t not_before; // this and the following belong to the engine
     uint32_t rnr_tries, tries;
     uint64_t last_delivery;
 

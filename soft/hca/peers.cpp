@@ -22,9 +22,10 @@ using gaudi::os::system_call;
 
 constexpr size_t kImports = 64;
 
-/// A process's descriptor, opened here; none, and errno, on failure.
+/// Opens the descriptor of a process; none, with errno, on failure.
 File open_descriptor(int32_t pid, int fd, bool own) {
-    // A description of our own where that works: it does not prolong the export. A kernel's dma-buf is only shared.
+    // A new open file description where possible: it does not prolong the export. A dma-buf of the kernel can only be
+    // shared.
     if (File file(open(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), O_RDWR | O_CLOEXEC)); file)
         return file;
     if (own)
@@ -50,7 +51,7 @@ const char *import_advice(int error) {
 
 void report_refused_import(const MrEntry &region, int32_t pid, int error) {
     if (error == ENOENT || error == ESRCH)
-        return; // the process has ended, and its peer's retries find that out
+        return; // the process has exited, which the retries of the request detect
     if (is_first(Shortage::import, error))
         report(
             fmt::format("cannot open the dma-buf of a memory region (descriptor {} of process {}): {}; requests that "
@@ -74,7 +75,7 @@ bool Peers::dying(uint32_t process) const {
 Peers::Import::Import(uint32_t key, File file, const MrEntry &region)
     : m_key(key), m_process(region.process), m_file(std::move(file)) {
     if (region.kernel)
-        return; // a kernel's dma-buf is mapped piece by piece, if its exporter allows it at all
+        return; // dma-bufs of the kernel are mapped piece by piece, if their exporter allows it
     m_begin = region.base % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     m_length = m_begin + region.length;
     void *memory =
@@ -99,7 +100,7 @@ Peers::ImportPtr Peers::import(MrEntry &region, uint32_t key) {
         }
     }
     close_deregistered();
-    // Before the look-up of the region ends: its owner waits for that before it asks who has to be woken.
+    // Set while the region is marked as touched: the owner waits for that mark before it reads `imported`.
     const bool own = region.process == m_fabric.self();
     if (!own)
         region.imported.store(1, std::memory_order_seq_cst);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Other processes of the fabric, and the dma-bufs of regions that the engine has open to copy from and to.
+// The other processes of the fabric, and the engine's imports: dma-bufs of regions that it has open for copies.
 #pragma once
 
 #include "fabric.h"
@@ -16,12 +16,12 @@ class Peers {
 public:
     explicit Peers(Fabric &fabric) : m_fabric(fabric) {}
 
-    /// Whether the process at that place lives. Cheap enough for every message.
+    /// Whether the process still runs. Cheap enough for every message.
     bool alive(uint32_t process) const;
-    /// The same when its memory was found missing: a process loses that first when it dies.
+    /// The same after an access to its memory failed: a dying process loses its memory before its locks.
     bool dying(uint32_t process) const;
 
-    /// The dma-buf that a region was registered with, as this process has it open.
+    /// The dma-buf of a region, opened by this process.
     class Import {
     public:
         Import(uint32_t key, File file, const MrEntry &region);
@@ -32,26 +32,27 @@ public:
         uint32_t key() const { return m_key; }
         uint32_t process() const { return m_process; }
         int fd() const { return m_file.get(); }
-        /// The region's bytes, for the kernel to read; null where they cannot be mapped.
+        /// The region's bytes, as an argument for system calls; null where they cannot be mapped.
         const unsigned char *window() const { return m_map ? m_map + m_begin : nullptr; }
 
     private:
-        const uint32_t m_key, m_process; // of the region, of its owner
+        const uint32_t m_key, m_process; // of the region and of its owner
         const File m_file;
-        size_t m_begin = 0, m_length = 0; // of the region in the mapping, of the mapping
+        size_t m_begin = 0, m_length = 0; // offset of the region in the mapping, length of the mapping
         unsigned char *m_map = nullptr;
     };
     using ImportPtr = std::shared_ptr<const Import>;
 
-    /// For the engine alone, while it touches the region. Null when the dma-buf cannot be opened.
+    /// Opens the dma-buf of a region; only for the engine, which must have marked the region as touched. Null on
+    /// failure.
     ImportPtr import(MrEntry &region, uint32_t key);
     /// Whether a dma-buf of another process was ever opened: that process wakes the engine when it deregisters.
     bool imported_from_others() const { return m_from_others.load(std::memory_order_relaxed); }
 
-    // ---- for any thread; a copy under way keeps what it uses
-    /// Closes the dma-bufs whose regions were deregistered.
+    // ---- for any thread; a running copy keeps its import
+    /// Closes the dma-bufs of deregistered regions.
     void close_deregistered();
-    /// And those of processes that ended.
+    /// Closes those of dead processes too.
     void close_deregistered_and_dead();
 
 private:

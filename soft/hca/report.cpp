@@ -16,7 +16,7 @@ void report(std::string_view sentence) {
 
 bool is_first(Shortage shortage, int error) {
     constexpr size_t kShortages = static_cast<size_t>(Shortage::event) + 1;
-    constexpr size_t kErrors = 192; // Linux has fewer
+    constexpr size_t kErrors = 192; // more than Linux has
     static std::array<std::array<std::atomic<bool>, kErrors>, kShortages> known;
     const size_t column = std::min(static_cast<size_t>(std::max(error, 0)), kErrors - 1);
     return !known[static_cast<size_t>(shortage)][column].exchange(true);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the HCA says on stderr. A completion status has no room for a reason, so where the cause lies in this process (its
-// limits, its rights, a full file system) and not in the request, the reason is said here.
+// Messages of the HCA on stderr. A completion status has no room for a reason, so a failure whose cause is this process
+// (limits, rights, a full file system) and not the request is reported here.
 #pragma once
 
 #include <string_view>
 
 namespace softhca {
 
-/// One line on stderr.
+/// Prints one line.
 void report(std::string_view sentence);
 
-/// What cannot be done for the lack of something; each is a cause of its own together with an errno.
+/// An operation that failed; together with an errno it is one cause.
 enum class Shortage { import, map, copy, event };
 
-/// Whether this process meets this cause for the first time: it is worth one line, not one for each message.
+/// Marks a cause as reported; true the first time, so that it is printed once and not for each message.
 bool is_first(Shortage shortage, int error);
 
 } // namespace softhca

@@ -13,7 +13,7 @@
 namespace softhca {
 namespace {
 
-constexpr uint32_t kGrh = 40; // room before each datagram
+constexpr uint32_t kGrh = 40; // bytes before each datagram
 
 bool carries_immediate(ibv_wr_opcode opcode) {
     return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -25,7 +25,7 @@ Outcome failed(ibv_wc_status status) {
     return outcome;
 }
 
-/// The responder's side breaks too, and is told why.
+/// The responder's queue pair fails too, with an event.
 Outcome refused(ibv_wc_status status, uint32_t peer, int event = IBV_EVENT_QP_ACCESS_ERR) {
     Outcome outcome = failed(status);
     outcome.broken = peer;
@@ -56,7 +56,7 @@ ibv_gid gid_of(unsigned device) {
 uint64_t guid(unsigned device) { return 0x5ca1ab1e00500000u + device; }
 
 uint64_t rnr_timer_ns(uint32_t code) {
-    // In units of 10 microseconds.
+    // Units of 10 microseconds.
     static constexpr std::array<uint32_t, 32> table = {
         65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
         256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
@@ -137,7 +137,7 @@ Requester::Taken Requester::take_receive(uint32_t id) {
         context = queue->context;
         low = queue->limit != 0 && waiting(queue->ring) < queue->limit;
         if (low)
-            queue->limit = 0; // told once
+            queue->limit = 0; // reported once
     }
     if (low)
         raise(m_fabric, context, {IBV_EVENT_SRQ_LIMIT_REACHED, srq});
@@ -162,7 +162,7 @@ Outcome Requester::reliable(const Qp &qp, const Work &work) {
     const bool alive = peer && peers().alive(peer->process);
     if (!alive)
         peers().close_deregistered_and_dead();
-    // A peer that is gone is no different from one that is silent: a NIC finds out by its retries.
+    // A dead peer looks like a silent one: a NIC detects both by its retries.
     if (!link_up(qp.entry->device) || !alive || peer->type != IBV_QPT_RC || !answers(qp_state(*peer)) ||
         peer->peer_qp.load() != qp.id || lid_of(peer->device) != qp.entry->peer_lid.load() || !link_up(peer->device))
         return again(Outcome::Next::no_answer);
@@ -238,7 +238,7 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
     const uint64_t bytes = total(local);
     if (read && peer.max_dest_rd_atomic.load() == 0)
         return refused(IBV_WC_REM_INV_REQ_ERR, id, IBV_EVENT_QP_REQ_ERR);
-    // Of an empty transfer nothing is checked: there is nothing to access.
+    // An empty transfer accesses nothing, so nothing is checked.
     if (bytes != 0 &&
         ((peer.access.load() & right) == 0 || !may(work.rkey, peer.device, peer.pd, work.remote_address, bytes, right)))
         return refused(IBV_WC_REM_ACCESS_ERR, id);
@@ -321,7 +321,7 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
     if (outcome.bytes > kMtu)
         return failed(IBV_WC_LOC_LEN_ERR);
 
-    // From here on nobody answers: what does not arrive is lost without a word.
+    // Datagrams are not acknowledged: from here on a failure loses the message silently.
     QpEntry *peer = m_fabric.state().qps.find(work.qp_num);
     if (!peer || peer->type != IBV_QPT_UD || lid_of(peer->device) != work.lid || peer->qkey.load() != work.qkey ||
         !answers(qp_state(*peer)) || !link_up(qp.entry->device) || !link_up(peer->device) ||
@@ -374,7 +374,7 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
     }
     outcome.notices.push_back({taken.recv_cq, received});
     if (received.status != IBV_WC_SUCCESS)
-        outcome.broken = work.qp_num; // the receiver's own mistake, which the sender does not hear of
+        outcome.broken = work.qp_num; // the receiver's error; the sender is not notified
     return outcome;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One work request carried out, both sides of it: what the initiator's HCA sends and what the responder's makes of it.
-// The responder's process takes no part, so it may be stopped.
+// Executes one work request on both sides: the initiator's and the responder's HCA. The responder's process takes no
+// part, so it may be stopped.
 #pragma once
 
 #include "objects.h"
@@ -8,7 +8,7 @@
 
 namespace softhca {
 
-/// A completion and the queue it goes to.
+/// A completion and its queue.
 struct Notice {
     uint32_t cq;
     Completion completion;
@@ -17,17 +17,17 @@ struct Notice {
 struct Outcome {
     enum class Next {
         done,      // with `status`
-        not_ready, // the receiver had no buffer: wait `delay_ns`, try again
-        no_answer, // nobody acknowledged: wait for the timeout, try again
+        not_ready, // no receive was posted: retry after `delay_ns`
+        no_answer, // no acknowledgement: retry after the timeout
     };
     Next next = Next::done;
     ibv_wc_status status = IBV_WC_SUCCESS;
     uint64_t delay_ns = 0;
     uint64_t bytes = 0;
-    unsigned source = 0;         // device that put the bytes on the link
-    std::vector<Notice> notices; // for the responder
-    uint32_t broken = 0;         // the responder's queue pair, which goes into the error state with it
-    int event = -1;              // and what it hears about it
+    unsigned source = 0;         // device that sent the bytes
+    std::vector<Notice> notices; // completions of the responder
+    uint32_t broken = 0;         // queue pair of the responder that moves to the error state
+    int event = -1;              // asynchronous event for the responder
 };
 
 class Requester {
@@ -45,9 +45,9 @@ private:
     Outcome rdma(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
     Outcome atomic(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
 
-    /// The request's own memory; false when a region or its rights do not allow it.
+    /// Collects the memory of the request; false when a region or its rights do not allow the access.
     bool gather(const Qp &qp, const Work &work, bool write, Segments &out);
-    /// The memory of a receive.
+    /// Collects the memory of a receive; false as above.
     bool scatter(const Receive &receive, uint32_t device, uint32_t pd, Segments &out);
     bool may(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length, uint32_t access);
     bool link_up(uint32_t device) const;
@@ -59,14 +59,14 @@ private:
         uint32_t device = 0, pd = 0, process = 0;
         uint64_t rnr_ns = 0;
     };
-    /// Takes a receive of queue pair `id`, or of its shared queue.
+    /// Takes a receive of queue pair `id`, or of its shared receive queue.
     Taken take_receive(uint32_t id);
 
     Fabric &m_fabric;
     Transfer m_transfer;
 };
 
-/// Nanoseconds of the 5-bit codes of the IB specification.
+/// Nanoseconds of the 5-bit timer codes of the IB specification.
 uint64_t rnr_timer_ns(uint32_t code);
 uint64_t ack_timeout_ns(uint32_t code);
 

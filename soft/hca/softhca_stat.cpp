@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// softhca_stat: what the HCAs of a fabric moved for all processes since it was made, and for each region that lives.
+// softhca_stat: prints what the HCAs of a fabric moved for all processes since the fabric was created, and per live
+// region.
 #include "hca.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all processes of one fabric share: a file that each of them maps. Nothing here holds a pointer, and nothing breaks
-// when one of them dies at any instruction. An object is known by its id, which is never used a second time soon: the
-// low bits are its place in the table, the others count how often the place was used.
+// The state shared by all processes of a fabric: a file that each of them maps. It holds no pointer, and a process may
+// be killed at any instruction. The low bits of an object's id are its index in the table, the others count the uses of
+// that entry, so that an id is not reused soon.
 #pragma once
 
 #include "common/lock_ranks.h"
@@ -27,13 +27,13 @@ inline constexpr uint32_t kMaxInline = 1024;
 inline constexpr uint32_t kMaxQueue = 16384; // work requests or completions in one queue
 inline constexpr uint32_t kMaxMessage = 1u << 30;
 inline constexpr uint32_t kMtu = 4096;
-inline constexpr uint32_t kClosing = UINT32_MAX; // id of a place that is neither in use nor free
+inline constexpr uint32_t kClosing = UINT32_MAX; // id of an entry that is neither in use nor free
 
-/// What every entry of a table begins with.
+/// The common part of all table entries.
 struct Entry {
-    std::atomic<uint32_t> id; // 0 is a free place; written last when it is taken, first when it is given up
+    std::atomic<uint32_t> id; // 0 is a free entry; written last on creation, first on destruction
     uint32_t uses;
-    uint32_t process; // index of the owner
+    uint32_t process; // index of the owner's entry
     bool mutex_made;
     RobustMutex<Rank::entry> mutex;
 };
@@ -45,35 +45,35 @@ struct Table {
     static constexpr uint32_t kMaxUses = (1u << (Bits - kIndexBits)) - 1;
 
     std::array<T, N> entries;
-    uint32_t next; // where to look for a free place
+    uint32_t next; // where the search for a free entry starts
 
     static uint32_t index(uint32_t id) { return id & (N - 1); }
-    /// Null when that object is gone. It may go at any moment unless its lock is held.
+    /// Null when the object is gone. It can go at any moment unless its lock is held.
     T *find(uint32_t id) {
         T &entry = entries[index(id)];
         return id != 0 && entry.id.load(std::memory_order_acquire) == id ? &entry : nullptr;
     }
 };
 
-/// Part of the shared queue memory.
+/// A part of the shared queue memory.
 struct Extent {
     uint32_t first; // in units
-    uint32_t count; // 0 is none
+    uint32_t count; // 0 is empty
 };
 
 struct ProcessEntry : Entry {
     std::atomic<int32_t> pid;
-    Event wake; // for its engine
-    /// Memory regions its engine is moving bytes of, id or 0: deregistration waits for them.
+    Event wake; // wakes its engine
+    /// Ids of the regions (or 0) whose bytes its engine is moving: deregistration waits for these.
     std::array<std::atomic<uint32_t>, 2> touching;
 };
 
-/// A context (an open device), with the FIFO of its asynchronous events.
+/// An open device and the FIFO of its asynchronous events.
 struct ContextEntry : Entry {
     uint32_t device;
 };
 
-/// A completion channel: a FIFO.
+/// A completion channel and its FIFO.
 struct ChannelEntry : Entry {};
 
 struct Completion {
@@ -88,7 +88,7 @@ enum class Armed : uint32_t { no, solicited, any };
 struct CqEntry : Entry {
     uint32_t context, channel, capacity;
     Extent extent;
-    std::atomic<uint32_t> head, tail; // count for ever
+    std::atomic<uint32_t> head, tail; // count without bound
     std::atomic<Armed> armed;
     bool overrun;
 };
@@ -102,24 +102,24 @@ struct Receive {
     uint64_t wr_id;
     uint32_t sges;
     uint32_t unused;
-    std::array<Sge, kMaxSge> sge; // a queue keeps only as many as it was made for
+    std::array<Sge, kMaxSge> sge; // a queue stores only the number it was created for
 };
 
-/// A ring of receive requests, guarded by the lock of the entry it belongs to.
+/// A ring of receive requests; the lock of the entry that contains it guards it.
 struct ReceiveRing {
     Extent extent;
     uint32_t capacity, max_sge;
-    uint32_t head, tail; // count for ever
+    uint32_t head, tail; // count without bound
 };
 
 struct SrqEntry : Entry {
     uint32_t context, pd;
     ReceiveRing ring;
-    uint32_t limit; // 0 is not armed
+    uint32_t limit; // 0 is disarmed
 };
 
-/// What the other side of a queue pair must know; its send queue is its owner's private matter. Values that change are
-/// atomic because RDMA reads them without the lock, which a stopped process may hold.
+/// The part of a queue pair that its peer needs; the send queue is private to the owner. Changing values are atomic,
+/// because RDMA reads them without the lock, which a stopped process may hold.
 struct QpEntry : Entry {
     uint32_t context, device, pd;
     uint32_t type; // ibv_qp_type
@@ -134,7 +134,7 @@ struct QpEntry : Entry {
     std::atomic<uint32_t> max_dest_rd_atomic;
 };
 
-/// Bytes that work requests moved, by who asked for it.
+/// Bytes moved by work requests, local and remote.
 struct Traffic {
     std::atomic<uint64_t> local_read, local_written, remote_read, remote_written;
 };
@@ -145,27 +145,27 @@ struct MrEntry : Entry {
     uint32_t device, pd, access;
     Kind kind;
     uint64_t iova, length;
-    uint64_t base;                  // host: address in its process; dma-buf: offset in the file
-    int32_t fd;                     // dma-buf: in its process
-    bool kernel;                    // a dma-buf of the kernel's, which can only be mapped
+    uint64_t base;                  // host: address in the owner; dma-buf: offset in the file
+    int32_t fd;                     // dma-buf: descriptor in the owner
+    bool kernel;                    // dma-buf of the kernel, which can only be mapped
     std::atomic<uint32_t> imported; // dma-buf: 1 when the engine of another process has opened it
     Traffic traffic;
 };
 
 struct DeviceEntry {
-    std::atomic<uint32_t> down;     // the link, by a fault
-    std::array<Traffic, 2> traffic; // by kind, also of regions that are gone
+    std::atomic<uint32_t> down;     // link down, set by a fault
+    std::array<Traffic, 2> traffic; // by kind, including deregistered regions
     std::atomic<uint64_t> sends, sent_bytes, rnr_naks, retries, errors;
     std::atomic<uint64_t> registrations, dmabuf_registrations;
-    std::atomic<uint32_t> regions; // live ones
-    uint64_t link_free_at;         // on the model's clock, guarded by State::link
+    std::atomic<uint32_t> regions; // live regions
+    uint64_t link_free_at;         // on the model's clock; guarded by State::link
 };
 
 inline constexpr size_t kUnit = 32 * 1024;
 inline constexpr size_t kUnits = 32768; // 1 GiB, sparse
 
 struct State {
-    static constexpr uint32_t kMagic = 0x48434132; // changes with the layout
+    static constexpr uint32_t kMagic = 0x48434132; // must change with the layout
 
     std::atomic<uint32_t> magic;
     RobustMutex<Rank::tables> tables;   // places in tables, queue memory
@@ -178,15 +178,15 @@ struct State {
     Table<ChannelEntry, 1024, 32> channels;
     Table<CqEntry, 2048, 32> cqs;
     Table<SrqEntry, 1024, 32> srqs;
-    Table<QpEntry, 4096, 24> qps;  // ids are queue pair numbers
-    Table<MrEntry, 16384, 31> mrs; // ids are keys
+    Table<QpEntry, 4096, 24> qps;  // the id is the queue pair number
+    Table<MrEntry, 16384, 31> mrs; // the id is the key
     std::array<uint64_t, kUnits / 64> units_used GAUDI_GUARDED_BY(tables);
 };
 
-inline constexpr size_t kQueueMemory = (sizeof(State) + kUnit - 1) / kUnit * kUnit; // where it begins
+inline constexpr size_t kQueueMemory = (sizeof(State) + kUnit - 1) / kUnit * kUnit; // offset of the queue memory
 inline constexpr size_t kFileBytes = kQueueMemory + kUnits * kUnit;
 
-/// Holds the lock of an entry, of the tables, or of something else that has one.
+/// Holds a RobustMutex.
 template <class Mutex>
 class GAUDI_SCOPED_CAPABILITY Lock {
 public:

@@ -19,11 +19,11 @@ namespace {
 
 using gaudi::os::system_call;
 
-constexpr size_t kPiece = 1 << 20;    // a region is held no longer than one of these takes
-constexpr size_t kBounce = 256 << 10; // stays in the cache
+constexpr size_t kPiece = 1 << 20;    // a region is touched for one piece at a time
+constexpr size_t kBounce = 256 << 10; // small enough for the cache
 
-/// With errno; `pid` is 0 for the memory of a card. Memory that is not there and a process that has ended are the program's
-/// affair, and its completion says so: then nothing is allocated, which might map what has just been missed.
+/// Reports errno; `pid` is 0 for card memory. Unmapped memory and dead processes show in the completion only: nothing
+/// may be allocated then, which could map the missing address again.
 void report_failed_copy(int32_t pid) {
     const int error = errno;
     if (error == EFAULT || error == ESRCH || !is_first(Shortage::copy, error))
@@ -45,7 +45,7 @@ bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes)
     return moved == static_cast<long>(bytes);
 }
 
-/// A kernel's dma-buf has no read and no write; it can be mapped, if its exporter allows it.
+/// Copies through a mapping: a dma-buf of the kernel has no read or write, and some exporters allow mmap.
 bool mapped_copy(int fd, uint64_t offset, void *mine, size_t bytes, bool write) {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     const uint64_t begin = offset / page * page;
@@ -87,18 +87,18 @@ uint64_t total(const Segments &segments) {
     return bytes;
 }
 
-/// Where a segment's bytes are.
+/// The location of a segment's bytes.
 struct Transfer::Place {
     int32_t pid = 0;
-    uint64_t address = 0;    // in that process
-    Peers::ImportPtr import; // or else in this dma-buf
+    uint64_t address = 0;    // in process `pid`
+    Peers::ImportPtr import; // or in this dma-buf
     uint64_t offset = 0;
-    const unsigned char *window = nullptr; // the file's bytes in this process, to be read by the kernel
+    const unsigned char *window = nullptr; // the bytes mapped in this process, as an argument for system calls
     bool kernel = false;
-    bool here = false; // `address` is this process's
+    bool here = false; // `address` is in this process
 };
 
-/// Tells the owner of a region that its bytes are being moved, for as long as this lives.
+/// Marks a region as touched by this process for as long as the object exists.
 class Transfer::Touch {
 public:
     explicit Touch(std::atomic<uint32_t> &word) : m_word(word) {}
@@ -156,7 +156,7 @@ bool Transfer::write(const Place &to, const void *data, size_t bytes) {
 }
 
 bool Transfer::there(const Place &place, size_t bytes) {
-    std::array<unsigned char, 4096> page; // nothing is allocated: that might map what has just been missed
+    std::array<unsigned char, 4096> page; // on the stack: an allocation could map the missing address
     for (size_t done = 0; done < bytes;) {
         const size_t part = std::min(bytes - done, page.size());
         Place at = place;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Moving bytes between memory regions, wherever their memory is: this process, another one (running or stopped), or a
-// dma-buf, which is reached through its descriptor and in no other way. The kernel does every copy, so memory that is
-// not there (any more) is a failed access and never a signal, and sanitizers do not see what a device does.
+// Copies bytes between memory regions in this process, in another one (running or stopped), or in a dma-buf, which is
+// accessed only through its descriptor. The kernel does every copy: unmapped memory fails the access without a signal,
+// and sanitizers do not see device accesses.
 #pragma once
 
 #include "peers.h"
@@ -12,10 +12,10 @@
 
 namespace softhca {
 
-/// A stretch of bytes: of a region, or of this library itself (`pointer`).
+/// A range of bytes in a region, or in this library (`pointer`).
 struct Segment {
     uint32_t key = 0;
-    uint64_t address = 0; // as the work request gives it
+    uint64_t address = 0; // as in the work request
     uint64_t length = 0;
     unsigned char *pointer = nullptr;
 };
@@ -32,11 +32,11 @@ public:
 
     Peers &peers() { return m_peers; }
 
-    /// Copies all of `from` to the beginning of `to`, which has room for it. The rights were checked before; that a
-    /// region still exists is checked for each piece. `from_here`: which of the two is the initiator's side.
+    /// Copies all of `from` to the beginning of `to`, which is large enough. The caller checked the rights; each piece
+    /// checks that the region still exists. `from_here`: the initiator is the source.
     Fault move(const Segments &from, const Segments &to, bool from_here);
 
-    /// Reads 8 bytes, hands them to `change` and writes what it returns, as one step among all that do so.
+    /// Atomically replaces 8 bytes by the result of `change`.
     template <class Change>
     bool atomic(const Segment &place, uint64_t &before, Change change) {
         const Lock lock(m_fabric.state().atomics);
@@ -60,7 +60,7 @@ private:
     bool resolve(const Segment &segment, Place &place, Touch &touch);
     bool read(const Place &from, void *out, size_t bytes);
     bool write(const Place &to, const void *data, size_t bytes);
-    /// Whether the memory is there, to tell which side of a failed copy was to blame.
+    /// Whether the memory can be read: finds the side that made a copy fail.
     bool there(const Place &place, size_t bytes);
     void count(uint32_t key, uint64_t bytes, bool local, bool written);
 
