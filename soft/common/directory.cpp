@@ -13,7 +13,7 @@
 namespace soft {
 namespace {
 
-bool on_memory(const std::string &dir) {
+bool is_in_memory(const std::string &dir) {
     struct statfs info {};
     return statfs(dir.c_str(), &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
@@ -23,17 +23,17 @@ bool on_memory(const std::string &dir) {
 std::string directory_name(const char *variable, std::string_view usual) {
     if (const std::string_view named = env(variable); !named.empty())
         return std::string(named);
-    if (const std::string runtime(env("XDG_RUNTIME_DIR")); !runtime.empty() && on_memory(runtime))
+    if (const std::string runtime(env("XDG_RUNTIME_DIR")); !runtime.empty() && is_in_memory(runtime))
         return fmt::format("{}/{}", runtime, usual);
     return fmt::format("/dev/shm/{}-{}", usual, getuid());
 }
 
-OrSentence<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why) {
+Expected<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why) {
     const std::string dir = directory_name(variable, usual);
     const bool named = !env(variable).empty();
     const auto bad = [&](std::string_view what) {
-        return Sentence(named ? fmt::format("{}={}: {}", variable, dir, what)
-                              : fmt::format("{}: {}; name another with {}", dir, what, variable));
+        return Unexpected(named ? fmt::format("{}={}: {}", variable, dir, what)
+                                : fmt::format("{}: {}; name another with {}", dir, what, variable));
     };
     struct stat info {};
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
@@ -44,7 +44,7 @@ OrSentence<std::string> make_directory(const char *variable, std::string_view us
     if (!named && (lstat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
                    (info.st_mode & 077) != 0))
         return bad("is not a private directory of this user");
-    if (!on_memory(dir))
+    if (!is_in_memory(dir))
         return bad(fmt::format("must be on tmpfs, {}", why));
     return dir;
 }

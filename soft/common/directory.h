@@ -10,6 +10,6 @@ namespace soft {
 std::string directory_name(const char *variable, std::string_view usual);
 
 /// The same directory, created if missing. A directory on a disk is refused; `why` ends that message.
-OrSentence<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why);
+Expected<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why);
 
 } // namespace soft

@@ -13,7 +13,7 @@
 namespace soft {
 
 /// The calls that a rule applies to.
-struct StruckCalls {
+struct CallPattern {
     std::string function; // without the library's prefix; "*" is any function, where the library allows it
     std::optional<unsigned> device;
     uint64_t first = 1;   // the first call that the rule applies to
@@ -27,28 +27,28 @@ struct FaultGrammar {
     std::string_view prefix; // prefix of function names, optional in a rule
     std::string_view device; // name of a device, for messages
     unsigned devices;
-    bool (*knows)(std::string_view function);
+    bool (*is_known)(std::string_view function);
 };
 
 /// Parses the rule up to its action and returns the action; the error says what is wrong.
-OrSentence<std::string_view> read_calls(std::string_view rule, const FaultGrammar &grammar, StruckCalls &calls);
+Expected<std::string_view> parse_calls(std::string_view rule, const FaultGrammar &grammar, CallPattern &calls);
 
 /// Parses all rules of a variable. `act` parses the action into the rule and returns what is wrong, or nothing.
 template <class Rule>
-OrSentence<std::vector<Rule>> read_rules(std::string_view text, const FaultGrammar &grammar,
-                                         std::string_view (*act)(std::string_view action, Rule &rule)) {
+Expected<std::vector<Rule>> parse_rules(std::string_view text, const FaultGrammar &grammar,
+                                        std::string_view (*act)(std::string_view action, Rule &rule)) {
     std::vector<Rule> rules;
-    const auto done = split(text, ';', [&](std::string_view piece) -> OrSentence<void> {
+    const auto done = split(text, ';', [&](std::string_view piece) -> Expected<void> {
         Rule rule;
-        const auto action = read_calls(piece, grammar, rule);
+        const auto action = parse_calls(piece, grammar, rule);
         const std::string why = action ? std::string(act(*action, rule)) : action.error();
         if (!why.empty())
-            return Sentence(fmt::format("{}: '{}': {}", grammar.variable, piece, why));
+            return Unexpected(fmt::format("{}: '{}': {}", grammar.variable, piece, why));
         rules.push_back(std::move(rule));
         return {};
     });
     if (!done)
-        return Sentence(done.error());
+        return Unexpected(done.error());
     return rules;
 }
 
@@ -59,7 +59,7 @@ public:
 
     /// Counts the call if the rule matches it; returns whether the fault applies. `device` is empty for calls without
     /// one.
-    bool strikes(size_t rule, const StruckCalls &calls, std::string_view function, std::optional<unsigned> device);
+    bool count_call(size_t rule, const CallPattern &calls, std::string_view function, std::optional<unsigned> device);
 
 private:
     std::vector<std::atomic<uint64_t>> m_counts;

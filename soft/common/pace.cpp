@@ -21,15 +21,16 @@ std::string names(const std::vector<Figure> &figures) {
 
 } // namespace
 
-OrSentence<void> read_pace(const char *variable, std::string_view text, const std::vector<Rate> &rates,
-                           const std::vector<Cost> &costs) {
-    return split(text, ',', [&](std::string_view piece) -> OrSentence<void> {
+Expected<void> parse_figures(const char *variable, std::string_view text, const std::vector<Rate> &rates,
+                             const std::vector<Cost> &costs) {
+    return split(text, ',', [&](std::string_view piece) -> Expected<void> {
         const auto bad = [&](std::string_view what, std::string_view why) {
-            return Sentence(fmt::format("{}: '{}': {}", variable, what, why));
+            return Unexpected(fmt::format("{}: '{}': {}", variable, what, why));
         };
         const size_t colon = piece.find(':');
         const std::string_view name = piece.substr(0, colon);
-        const auto value = colon == std::string_view::npos ? std::nullopt : number<double>(piece.substr(colon + 1));
+        const auto value =
+            colon == std::string_view::npos ? std::nullopt : parse_number<double>(piece.substr(colon + 1));
         if (!value || !std::isfinite(*value) || *value < 0)
             return bad(piece, fmt::format("wants a name and a number, as in {}:25", rates.front().name));
         const auto rate = std::ranges::find(rates, name, &Rate::name);

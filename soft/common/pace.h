@@ -21,7 +21,7 @@ struct Cost {
 };
 
 /// Writes the figures in `text` to the rates and costs of the same name.
-OrSentence<void> read_pace(const char *variable, std::string_view text, const std::vector<Rate> &rates,
-                           const std::vector<Cost> &costs);
+Expected<void> parse_figures(const char *variable, std::string_view text, const std::vector<Rate> &rates,
+                             const std::vector<Cost> &costs);
 
 } // namespace soft

@@ -5,13 +5,13 @@
 
 namespace soft {
 
-OrSentence<unsigned> read_count(const char *variable, unsigned usual, unsigned most) {
+Expected<unsigned> read_count(const char *variable, unsigned usual, unsigned most) {
     const std::string_view text = env(variable);
     if (text.empty())
         return usual;
-    const auto count = number<unsigned>(text);
+    const auto count = parse_number<unsigned>(text);
     if (!count || *count > most)
-        return Sentence(fmt::format("{}={}: wants a number from 0 to {}", variable, text, most));
+        return Unexpected(fmt::format("{}={}: wants a number from 0 to {}", variable, text, most));
     return *count;
 }
 

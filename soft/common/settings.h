@@ -7,11 +7,11 @@
 namespace soft {
 
 /// A count from 0 to `most`; `usual` where the variable is not set.
-OrSentence<unsigned> read_count(const char *variable, unsigned usual, unsigned most);
+Expected<unsigned> read_count(const char *variable, unsigned usual, unsigned most);
 
 /// Moves a value to `to`; false when there is none, and `wrong` then says why.
 template <class T>
-bool put(OrSentence<T> value, T &to, std::string &wrong) {
+bool assign(Expected<T> value, T &to, std::string &wrong) {
     if (value)
         to = std::move(*value);
     else

@@ -19,7 +19,7 @@ std::optional<int> errno_by_name(std::string_view name) {
     }
     if (name == "ENOTSUPP")
         return 524; // internal to the kernel, but some drivers return it
-    if (const auto code = number<int>(name); code && *code > 0 && *code < 4096)
+    if (const auto code = parse_number<int>(name); code && *code > 0 && *code < 4096)
         return code;
     return {};
 }

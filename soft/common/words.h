@@ -12,8 +12,8 @@
 namespace soft {
 
 template <class T>
-using OrSentence = tl::expected<T, std::string>;
-using Sentence = tl::unexpected<std::string>;
+using Expected = tl::expected<T, std::string>;
+using Unexpected = tl::unexpected<std::string>;
 
 /// The value of a variable; empty when it is not set.
 std::string_view env(const char *name);
@@ -22,7 +22,7 @@ std::string_view env(const char *name);
 std::optional<int> errno_by_name(std::string_view name);
 
 template <class T>
-std::optional<T> number(std::string_view text) {
+std::optional<T> parse_number(std::string_view text) {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || text.empty())
@@ -35,14 +35,14 @@ bool cut_prefix(std::string_view &text, std::string_view prefix);
 
 /// Calls `take` with each non-empty piece of `text` between separators, up to the first error.
 template <class Take>
-OrSentence<void> split(std::string_view text, char separator, Take take) {
+Expected<void> split(std::string_view text, char separator, Take take) {
     while (!text.empty()) {
         const size_t cut = text.find(separator);
         const std::string_view piece = text.substr(0, cut);
         text = cut == std::string_view::npos ? "" : text.substr(cut + 1);
         if (piece.empty())
             continue;
-        if (OrSentence<void> done = take(piece); !done)
+        if (Expected<void> done = take(piece); !done)
             return done;
     }
     return {};

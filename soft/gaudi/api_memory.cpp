@@ -10,28 +10,28 @@ using namespace softgaudi;
 namespace {
 
 // Functions that return an address or a handle return 0 for every failure and set errno.
-uint64_t none(int error) {
+uint64_t fail_with_zero(int error) {
     errno = error < 0 ? -error : error;
     return 0;
 }
 
-void pay_for_map(Card &card) { card.clock().host_pause(card.config().pace.map_ns); }
+void spend_map_time(Card &card) { card.clock().spend_host_time(card.config().pace.map_ns); }
 
 uint64_t map_host(const Call &call, void *host, uint64_t hint, uint64_t size, uint32_t flags) {
     if (!call)
-        return none(call.error());
+        return fail_with_zero(call.error());
     const auto pointer = reinterpret_cast<uint64_t>(host);
     // Without the lock: in programs with many threads this takes longer than the queues can wait.
     const bool wraps = pointer + size < pointer || pointer + size + kHostPage < pointer; // Card::map_host refuses these
     if (size != 0 && !wraps && !can_pin(pointer, size))
-        return none(EFAULT);
+        return fail_with_zero(EFAULT);
     uint64_t address = 0;
     {
         const CardLock lock(call.card());
         if (const int error = call.card().map_host(pointer, size, hint, (flags & HL_MEM_FORCE_HINT) != 0, address))
-            return none(error);
+            return fail_with_zero(error);
     }
-    pay_for_map(call.card());
+    spend_map_time(call.card());
     return address;
 }
 
@@ -50,11 +50,11 @@ SOFTGAUDI_API uint64_t hlthunk_device_memory_alloc(int fd, uint64_t size, uint64
                                                    bool /*shared*/) {
     const Call call("device_memory_alloc", fd, Needs::compute);
     if (!call)
-        return none(call.error());
+        return fail_with_zero(call.error());
     const CardLock lock(call.card());
     uint64_t handle = 0;
     const int error = call.card().allocate(size, page_size, contiguous, handle);
-    return error ? none(error) : handle;
+    return error ? fail_with_zero(error) : handle;
 }
 
 SOFTGAUDI_API int hlthunk_device_memory_free(int fd, uint64_t handle) {
@@ -68,14 +68,14 @@ SOFTGAUDI_API int hlthunk_device_memory_free(int fd, uint64_t handle) {
 SOFTGAUDI_API uint64_t hlthunk_device_memory_map(int fd, uint64_t handle, uint64_t hint_addr) {
     const Call call("device_memory_map", fd, Needs::compute);
     if (!call)
-        return none(call.error());
+        return fail_with_zero(call.error());
     uint64_t address = 0;
     {
         const CardLock lock(call.card());
         if (const int error = call.card().map_device(handle, hint_addr, false, address))
-            return none(error);
+            return fail_with_zero(error);
     }
-    pay_for_map(call.card());
+    spend_map_time(call.card());
     return address;
 }
 

@@ -54,7 +54,7 @@ SOFTGAUDI_API int hlthunk_open(hlthunk_device_name name, const char *busid) {
             return call ? card.open_compute() : -call.error();
         });
     }
-    Card *card = server ? server->by_bus_id(busid) : nullptr;
+    Card *card = server ? server->find_by_bus_id(busid) : nullptr;
     const Call call("open", card);
     if (!call)
         return fail(call.error());
@@ -63,7 +63,7 @@ SOFTGAUDI_API int hlthunk_open(hlthunk_device_name name, const char *busid) {
 
 SOFTGAUDI_API int hlthunk_open_by_module_id(uint32_t module_id) {
     Server *server = Server::get();
-    Card *card = server ? server->by_module_id(module_id) : nullptr;
+    Card *card = server ? server->find_by_module_id(module_id) : nullptr;
     const Call call("open_by_module_id", card);
     if (!call)
         return fail(call.error());
@@ -78,7 +78,7 @@ SOFTGAUDI_API int hlthunk_open_control(int dev_id, const char *busid) {
     Server *server = Server::get();
     Card *card = nullptr;
     if (server && busid)
-        card = server->by_bus_id(busid);
+        card = server->find_by_bus_id(busid);
     else if (server && dev_id >= 0 && static_cast<unsigned>(dev_id) < server->cards())
         card = &server->card(static_cast<unsigned>(dev_id));
     return open_control("open_control", card, busid ? EINVAL : ENOENT);
@@ -92,17 +92,17 @@ SOFTGAUDI_API int hlthunk_open_control_by_name(hlthunk_device_name name, const c
         });
     }
     Server *server = Server::get();
-    return open_control("open_control_by_name", server ? server->by_bus_id(busid) : nullptr, EINVAL);
+    return open_control("open_control_by_name", server ? server->find_by_bus_id(busid) : nullptr, EINVAL);
 }
 
 SOFTGAUDI_API int hlthunk_open_control_by_module_id(uint32_t module_id) {
     Server *server = Server::get();
-    return open_control("open_control_by_module_id", server ? server->by_module_id(module_id) : nullptr, EBADF);
+    return open_control("open_control_by_module_id", server ? server->find_by_module_id(module_id) : nullptr, EBADF);
 }
 
 SOFTGAUDI_API int hlthunk_open_control_by_bus_id(const char *busid) {
     Server *server = Server::get();
-    return open_control("open_control_by_bus_id", server && busid ? server->by_bus_id(busid) : nullptr, EBADF);
+    return open_control("open_control_by_bus_id", server && busid ? server->find_by_bus_id(busid) : nullptr, EBADF);
 }
 
 SOFTGAUDI_API int hlthunk_close(int fd) {
@@ -110,7 +110,7 @@ SOFTGAUDI_API int hlthunk_close(int fd) {
     if (::close(fd) != 0)
         return fail(errno);
     if (call.has_card() && !call.control())
-        call.card().closed(); // also when a fault makes the close fail: the descriptor is closed
+        call.card().handle_close(); // also when a fault makes the close fail: the descriptor is closed
     return call || call.error() == ENOTTY ? 0 : fail(call.error());
 }
 
@@ -142,7 +142,7 @@ SOFTGAUDI_API int hlthunk_get_device_index_from_pci_bus_id(const char *busid) {
     if (!busid)
         return fail(EINVAL);
     Server *server = Server::get();
-    Card *card = server ? server->by_bus_id(busid) : nullptr;
+    Card *card = server ? server->find_by_bus_id(busid) : nullptr;
     const Call call("get_device_index_from_pci_bus_id", card);
     if (!call)
         return fail(call.error());

@@ -21,9 +21,9 @@ namespace {
 constexpr uint64_t kChunk = 2 * kMiB;
 constexpr size_t kSmall = 64 * kKiB;
 
-void say_full() {
-    static std::atomic<bool> said{false};
-    if (errno == ENOSPC && !said.exchange(true))
+void report_full_tmpfs() {
+    static std::atomic<bool> reported{false};
+    if (errno == ENOSPC && !reported.exchange(true))
         std::fprintf(stderr, "softgaudi: the tmpfs that holds the cards' memory is full\n");
 }
 
@@ -48,7 +48,7 @@ bool write_file(int fd, const void *data, size_t size, uint64_t offset) {
     while (size > 0) {
         const long put = gaudi::os::system_call(SYS_pwrite64, fd, from, size, offset);
         if (put <= 0) {
-            say_full();
+            report_full_tmpfs();
             return false;
         }
         from += put;
@@ -76,15 +76,15 @@ BlockMemory::~BlockMemory() {
         munmap(m_memory, m_size);
 }
 
-bool BlockMemory::present(uint64_t chunk, bool make) {
+bool BlockMemory::prepare_chunk(uint64_t chunk, bool allocate) {
     std::atomic<bool> &known = m_present[chunk];
     if (known.load(std::memory_order_relaxed))
         return true;
     const auto begin = static_cast<off_t>(chunk * kChunk);
     const auto end = static_cast<off_t>(std::min((chunk + 1) * kChunk, m_size));
-    if (make) {
+    if (allocate) {
         if (fallocate(m_file.get(), FALLOC_FL_KEEP_SIZE, begin, end - begin) != 0) {
-            say_full();
+            report_full_tmpfs();
             return false;
         }
     } else if (lseek(m_file.get(), begin, SEEK_HOLE) < end) {
@@ -112,7 +112,7 @@ bool BlockMemory::write(uint64_t offset, const void *from, size_t size) {
         return write_file(m_file.get(), from, size, offset);
     const auto *data = static_cast<const unsigned char *>(from) - offset;
     return each_chunk(offset, size, [&](uint64_t chunk, uint64_t at, uint64_t piece) {
-        if (!present(chunk, true) || !mapped_here(reinterpret_cast<uint64_t>(data + at), piece, false))
+        if (!prepare_chunk(chunk, true) || !is_mapped_here(reinterpret_cast<uint64_t>(data + at), piece, false))
             return false;
         device_copy(m_memory + at, data + at, piece);
         return true;
@@ -125,16 +125,16 @@ bool BlockMemory::read(uint64_t offset, void *to, size_t size) {
     auto *data = static_cast<unsigned char *>(to) - offset;
     return each_chunk(offset, size, [&](uint64_t chunk, uint64_t at, uint64_t piece) {
         // Reading a hole through the mapping would allocate it.
-        if (!present(chunk, false))
+        if (!prepare_chunk(chunk, false))
             return read_file(m_file.get(), data + at, piece, at);
-        if (!mapped_here(reinterpret_cast<uint64_t>(data + at), piece, true))
+        if (!is_mapped_here(reinterpret_cast<uint64_t>(data + at), piece, true))
             return false;
         device_copy(data + at, m_memory + at, piece);
         return true;
     });
 }
 
-bool BlockMemory::punch(uint64_t offset, uint64_t size) {
+bool BlockMemory::punch_hole(uint64_t offset, uint64_t size) {
     if (m_memory)
         for (uint64_t chunk = offset / kChunk; chunk * kChunk < offset + size; ++chunk)
             m_present[chunk].store(false, std::memory_order_relaxed);
@@ -149,7 +149,7 @@ bool BlockMemory::copy(uint64_t offset, BlockMemory &source, uint64_t source_off
         const off_t data = lseek(source.m_file.get(), at, SEEK_DATA);
         uint64_t piece = data < 0 ? size : std::min(static_cast<uint64_t>(data - at), size);
         if (piece > 0) {
-            if (!punch(offset, piece))
+            if (!punch_hole(offset, piece))
                 return false;
         } else {
             const off_t end = lseek(source.m_file.get(), at, SEEK_HOLE);

@@ -28,9 +28,9 @@ public:
     bool copy(uint64_t offset, BlockMemory &source, uint64_t source_offset, uint64_t size);
 
 private:
-    /// Whether the chunk has pages, so that it can be accessed through the mapping; `make` allocates them first.
-    bool present(uint64_t chunk, bool make);
-    bool punch(uint64_t offset, uint64_t size);
+    /// Whether the chunk has pages, so that it can be accessed through the mapping; `allocate` allocates them first.
+    bool prepare_chunk(uint64_t chunk, bool allocate);
+    bool punch_hole(uint64_t offset, uint64_t size);
     /// Calls `access(chunk, offset, size)` for each chunk of a range.
     template <class Access>
     bool each_chunk(uint64_t offset, uint64_t size, Access access);

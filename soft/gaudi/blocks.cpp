@@ -66,16 +66,16 @@ void Blocks::remove(uint64_t context, uint32_t handle) {
         unlink(view_path(context, handle).c_str());
 }
 
-bool Blocks::sweep() {
+bool Blocks::remove_unexported() {
     {
         const MutexLock lock(m_mutex);
         m_cache.clear();
     }
-    return look(true);
+    return scan(true);
 }
 
 /// Whether an export holds a block of this card.
-bool Blocks::look(bool remove_free) const {
+bool Blocks::scan(bool remove_free) const {
     DIR *listing = opendir(m_dir.c_str());
     if (!listing)
         return false;
@@ -84,7 +84,7 @@ bool Blocks::look(bool remove_free) const {
         const std::string name = fmt::format("{}/{}", m_dir, entry->d_name);
         if (std::strncmp(entry->d_name, "block-", 6) == 0) {
             const File file(open(name.c_str(), O_RDWR | O_CLOEXEC));
-            if (file && any_locked(file.get())) {
+            if (file && is_any_byte_locked(file.get())) {
                 held = true;
                 continue;
             }
@@ -116,9 +116,9 @@ int Blocks::export_block(uint64_t context, uint32_t handle, uint32_t mapping, ui
     return file.release();
 }
 
-bool Blocks::exported(uint64_t context, uint32_t handle, uint32_t mapping) {
+bool Blocks::is_exported(uint64_t context, uint32_t handle, uint32_t mapping) {
     const File file(open(path(context, handle).c_str(), O_RDWR | O_CLOEXEC));
-    return file && byte_locked(file.get(), mapping);
+    return file && is_byte_locked(file.get(), mapping);
 }
 
 std::shared_ptr<const Blocks::View> Blocks::view(uint64_t context, uint32_t handle) {

@@ -22,12 +22,12 @@ public:
     bool create(uint64_t context, uint32_t handle, uint64_t size);
     void remove(uint64_t context, uint32_t handle);
     /// Removes the blocks that no export holds; true when some are still held.
-    bool sweep();
-    bool held() const { return look(false); }
+    bool remove_unexported();
+    bool has_exports() const { return scan(false); }
 
     /// A new descriptor on the block. Its name carries the exported range, and it locks byte `mapping` of the block.
     int export_block(uint64_t context, uint32_t handle, uint32_t mapping, uint64_t offset, uint64_t size);
-    bool exported(uint64_t context, uint32_t handle, uint32_t mapping);
+    bool is_exported(uint64_t context, uint32_t handle, uint32_t mapping);
 
     /// The bytes of a block as the card's engines see them; null when the block is gone.
     struct View {
@@ -43,7 +43,7 @@ public:
     void flush(uint64_t context, const std::vector<uint32_t> &handles);
 
 private:
-    bool look(bool remove_free) const;
+    bool scan(bool remove_free) const;
     std::string path(uint64_t context, uint32_t handle) const;
     std::string view_path(uint64_t context, uint32_t handle) const;
 

@@ -11,7 +11,7 @@ namespace softgaudi {
 namespace {
 
 /// Whether a function only queries: a host that calls nothing else is waiting.
-bool asks(Function function) {
+bool only_queries(Function function) {
     const std::string_view name = kFunctions[function.index];
     return name.starts_with("get_") || name.starts_with("is_") || name.starts_with("wait_for_cs") ||
            name.starts_with("wait_for_interrupt") || name == "notifier_recv";
@@ -33,7 +33,7 @@ Call::Call(Function function, int fd, Needs needs) {
         m_error = ENODEV;
         return;
     }
-    const Server::Node node = server->find(fd);
+    const Server::Node node = server->find_node(fd);
     if (!node.card) {
         m_error = errno;
         return;
@@ -58,18 +58,18 @@ Call::Call(Function function, int fd, Needs needs) {
 
 void Call::begin(Function function) {
     Server *server = Server::get();
-    if (!asks(function))
-        server->clock().host_called();
-    server->count(function.index, m_card);
+    if (!only_queries(function))
+        server->clock().count_host_call();
+    server->count_call(function.index, m_card);
     if (server->config().faults.empty())
         return;
-    const Server::Fault fault = server->fault(function.index, m_card);
+    const Server::Fault fault = server->match_faults(function.index, m_card);
     if (fault.delay_us != 0)
-        server->clock().host_pause(fault.delay_us * 1000);
+        server->clock().spend_host_time(fault.delay_us * 1000);
     if (m_card && (fault.reset || fault.lose)) {
         const CardLock lock(*m_card);
         if (fault.lose)
-            m_card->lose();
+            m_card->mark_lost();
         else
             m_card->hard_reset(HL_NOTIFIER_EVENT_GENERAL_HW_ERR);
     }
@@ -79,8 +79,8 @@ void Call::begin(Function function) {
 }
 
 int not_modelled(Function function, int error) {
-    static std::array<std::atomic<bool>, kFunctions.size()> said;
-    if (!said[function.index].exchange(true))
+    static std::array<std::atomic<bool>, kFunctions.size()> reported;
+    if (!reported[function.index].exchange(true))
         std::fprintf(stderr, "softgaudi: hlthunk_%s is not modelled and answers as an unsupported call\n",
                      kFunctions[function.index].data());
     return fail(error);

@@ -25,7 +25,7 @@ void CardLock::lock() GAUDI_NO_THREAD_SAFETY_ANALYSIS {
     const bool broken = m_card.m_state->mutex.lock();
     m_held = true;
     if (broken)
-        m_card.recover();
+        m_card.recover_from_dead_holder();
 }
 
 void CardLock::unlock() GAUDI_NO_THREAD_SAFETY_ANALYSIS {
@@ -42,8 +42,8 @@ Card::Card(const Config &config, Clock &clock, unsigned index)
 
 Card::~Card() = default;
 
-bool Card::moves_yet(uint64_t bytes) {
-    return m_config.pace.moved_first != 0 && m_moved.fetch_add(bytes) + bytes <= m_config.pace.moved_first;
+bool Card::charge_copy(uint64_t bytes) {
+    return m_config.pace.moved_first != 0 && m_charged.fetch_add(bytes) + bytes <= m_config.pace.moved_first;
 }
 
 bool Card::set_up(const std::string &dir) {
@@ -79,21 +79,21 @@ bool Card::set_up(const std::string &dir) {
         return false;
     }
     const CardLock lock(*this);
-    if (!any_locked(m_node.get()))
-        m_blocks.sweep(); // left behind by processes that died
+    if (!is_any_byte_locked(m_node.get()))
+        m_blocks.remove_unexported(); // left behind by processes that died
     return true;
 }
 
 /// The last holder of the lock died with it: the tables may be inconsistent.
-void Card::recover() {
+void Card::recover_from_dead_holder() {
     m_state->in_reset = true;
     m_state->hard_resets++;
     context().dead = true;
     abort_submissions();
-    wake_everyone();
+    wake_all_waiters();
 }
 
-bool Card::in_use() { return any_locked(m_node.get()) || m_blocks.held(); }
+bool Card::in_use() { return is_any_byte_locked(m_node.get()) || m_blocks.has_exports(); }
 
 hl_device_status Card::status() {
     if (m_state->lost)
@@ -153,7 +153,7 @@ void Card::start_context() {
     // Drops the old context's command buffers, then makes the file long enough for every buffer handle.
     if (ftruncate(m_node.get(), 0) != 0 || ftruncate(m_node.get(), (int64_t{1} << 60) + (int64_t{1} << 40)) != 0)
         std::fprintf(stderr, "softgaudi: cannot size the node of card %u: %s\n", m_index, std::strerror(errno));
-    wake_everyone();
+    wake_all_waiters();
 }
 
 int Card::open_compute() {
@@ -166,7 +166,7 @@ int Card::open_compute() {
     if (!lock_exclusive(node.get()))
         return -EBUSY;
     // A live export keeps the card in use even after its exporter exited.
-    if (m_blocks.sweep())
+    if (m_blocks.remove_unexported())
         return -EBUSY;
     drop_notifier();
     m_state->in_reset = false;
@@ -186,10 +186,10 @@ int Card::open_control() {
     return node ? node.release() : -errno;
 }
 
-void Card::closed() {
+void Card::handle_close() {
     {
         const CardLock lock(*this);
-        if (any_locked(m_node.get()))
+        if (is_any_byte_locked(m_node.get()))
             return;
         end_context();
     }
@@ -218,9 +218,9 @@ void Card::end_context() {
     context.mapping_count = 0;
     m_state->in_reset = false;
     m_state->last_close_ns = monotonic_ns();
-    if (!m_blocks.sweep())
+    if (!m_blocks.remove_unexported())
         context.dram_used = 0; // else an export keeps the memory in use
-    wake_everyone();
+    wake_all_waiters();
 }
 
 } // namespace softgaudi

@@ -84,8 +84,8 @@ public:
     const Config &config() const { return m_config; }
     const Model &model() const { return *m_config.model; }
     Clock &clock() const { return m_clock; }
-    /// Counts a copy and returns whether SOFTGAUDI_PACE=null:MIB still executes it.
-    bool moves_yet(uint64_t bytes);
+    /// Charges a copy to the budget of SOFTGAUDI_PACE=null:MIB; false when that is used up.
+    bool charge_copy(uint64_t bytes);
     unsigned index() const { return m_index; }
     /// For code that the compiler cannot follow, such as a callback.
     void assert_locked() const GAUDI_ASSERT_HELD(this) { m_state->mutex.assert_held(); }
@@ -102,7 +102,7 @@ public:
     int open_compute();
     int open_control();
     /// Called after a descriptor was closed: ends the context if that was the last one.
-    void closed();
+    void handle_close();
     bool in_use();
     hl_device_status status() GAUDI_REQUIRES(this);
     /// 0, or the errno (ENODEV, EBUSY) for everything but information.
@@ -145,14 +145,14 @@ public:
     // ---- errors and events (events.cpp)
     void device_error(const DeviceError &error, const Job &job) GAUDI_REQUIRES(this);
     void hard_reset(uint64_t events) GAUDI_REQUIRES(this);
-    void lose() GAUDI_REQUIRES(this);
+    void mark_lost() GAUDI_REQUIRES(this);
     void raise(uint64_t events) GAUDI_REQUIRES(this);
     int create_notifier() GAUDI_REQUIRES(this);
     int release_notifier(int handle) GAUDI_REQUIRES(this);
     void drop_notifier() GAUDI_REQUIRES(this);
     /// Wakes streams that wait at a fence.
     void wake_parked() GAUDI_REQUIRES(this);
-    void wake_everyone() GAUDI_REQUIRES(this);
+    void wake_all_waiters() GAUDI_REQUIRES(this);
 
     // ---- interrupts (interrupts.cpp)
     void fire_interrupt(uint32_t interrupt) GAUDI_REQUIRES(this);
@@ -166,7 +166,7 @@ private:
     bool set_up(const std::string &dir);
     void start_context() GAUDI_REQUIRES(this);
     void end_context() GAUDI_REQUIRES(this);
-    void recover() GAUDI_REQUIRES(this);
+    void recover_from_dead_holder() GAUDI_REQUIRES(this);
     int map(Mapping mapping, const Range &range, const Range &firmware, uint64_t alignment, uint64_t hint, bool force,
             uint64_t &address) GAUDI_REQUIRES(this);
     void wait_for_room(CardLock &lock, const Event &event) GAUDI_REQUIRES(this);
@@ -176,7 +176,7 @@ private:
 
     const Config &m_config;
     Clock &m_clock;
-    std::atomic<uint64_t> m_moved{0}; // bytes counted by moves_yet
+    std::atomic<uint64_t> m_charged{0}; // bytes counted by charge_copy
     const unsigned m_index;
     CardState *m_state = nullptr;
     std::string m_dir;

@@ -137,7 +137,7 @@ void CardBus::count(const Place &from, const Place &to, uint64_t bytes) {
 /// transfer.
 void CardBus::take_link(bool reads_host, bool writes_host, uint64_t before, uint64_t bytes) {
     const Pace &pace = m_card.config().pace;
-    if (!pace.timed())
+    if (!pace.is_timed())
         return;
     const double rate = reads_host ? pace.down_ns_per_byte : writes_host ? pace.up_ns_per_byte : pace.card_ns_per_byte;
     const auto time = [&](uint64_t size) { return std::llround(rate * static_cast<double>(size)); };
@@ -154,8 +154,8 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
     const bool repeated = m_last && m_last->source == transfer.source && m_last->destination == transfer.destination &&
                           m_last->size == transfer.size && m_last->swap == transfer.swap;
     m_last.reset();
-    const bool moves =
-        !repeated && !m_job.skip && (m_card.config().pace.mode != Pace::Mode::null || m_card.moves_yet(transfer.size));
+    const bool moves = !repeated && !m_job.skip &&
+                       (m_card.config().pace.mode != Pace::Mode::null || m_card.charge_copy(transfer.size));
     MaybeTrap trap;
     if (m_card.clock().is_virtual()) {
         catch_up(); // links are occupied in time order,
@@ -206,7 +206,7 @@ MaybeTrap CardBus::walk(const Transfer &transfer, bool takes_links, bool moves) 
 
 MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
     m_last.reset();
-    if (m_card.config().pace.timed()) {
+    if (m_card.config().pace.is_timed()) {
         if (m_card.clock().is_virtual())
             catch_up();
         take_link(false, locate(destination).place.kind == Place::Kind::host, 0, size);
@@ -236,7 +236,7 @@ MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
 }
 
 void CardBus::begin() {
-    if (!m_card.config().pace.timed())
+    if (!m_card.config().pace.is_timed())
         return;
     if (m_card.clock().is_virtual())
         catch_up();
@@ -245,7 +245,7 @@ void CardBus::begin() {
 }
 
 void CardBus::catch_up() {
-    if (!m_card.config().pace.timed())
+    if (!m_card.config().pace.is_timed())
         return;
     static_assert(kQueues < 512 && kMaxCards <= 8);
     const uint64_t order = m_job.seq << 12 | uint64_t{m_card.index()} << 9 | m_job.queue;
@@ -261,7 +261,7 @@ MaybeTrap CardBus::store(uint64_t address, uint64_t value, unsigned size) {
     return m_sync.store(address, value, size);
 }
 
-MaybeTrap CardBus::store_own(uint32_t offset, uint32_t value) {
+MaybeTrap CardBus::store_own_register(uint32_t offset, uint32_t value) {
     const uint64_t address = m_card.model().cfg_base + m_queue.qman + offset;
     if (offset >= kQueueManagerBytes)
         return Trap{Trap::Kind::illegal_register, address, true};

@@ -20,7 +20,7 @@ public:
     MaybeTrap move(const Transfer &transfer) override;
     MaybeTrap fill(uint64_t destination, uint64_t size, uint64_t value) override;
     MaybeTrap store(uint64_t address, uint64_t value, unsigned size) override;
-    MaybeTrap store_own(uint32_t offset, uint32_t value) override;
+    MaybeTrap store_own_register(uint32_t offset, uint32_t value) override;
     uint64_t message_base(unsigned base) override;
     MaybeTrap fence(bool lower, unsigned id, uint32_t target, uint32_t decrement) override;
     uint64_t timestamp() override;

@@ -18,7 +18,7 @@ namespace {
 // second limit, of real time, is for a host that sleeps between polls.
 constexpr uint64_t kQuietCpuNs = 5'000'000;
 constexpr uint64_t kQuietNs = 250'000'000;
-constexpr uint64_t kLookNs = 1'000'000; // between two checks of these limits
+constexpr uint64_t kCheckNs = 1'000'000; // between two checks of these limits
 
 uint64_t cpu_ns() {
     timespec used{};
@@ -26,7 +26,7 @@ uint64_t cpu_ns() {
     return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(used.tv_nsec);
 }
 
-bool alive(int32_t pid) { return pid != 0 && (kill(pid, 0) == 0 || errno != ESRCH); }
+bool is_alive(int32_t pid) { return pid != 0 && (kill(pid, 0) == 0 || errno != ESRCH); }
 
 } // namespace
 
@@ -56,7 +56,7 @@ ClockState::Process *Clock::own_entry() {
     for (auto &process : m_state->processes) {
         if (process.pid == pid)
             return &process;
-        if (!empty && (process.pid == 0 || !alive(process.pid)))
+        if (!empty && (process.pid == 0 || !is_alive(process.pid)))
             empty = &process;
     }
     if (!empty)
@@ -65,9 +65,9 @@ ClockState::Process *Clock::own_entry() {
     return empty;
 }
 
-bool Clock::at_rest() {
+bool Clock::is_idle() {
     return std::none_of(m_state->processes.begin(), m_state->processes.end(),
-                        [](const auto &process) { return process.running != 0 && alive(process.pid); });
+                        [](const auto &process) { return process.running != 0 && is_alive(process.pid); });
 }
 
 ClockState::Sleeper *Clock::next_sleeper() {
@@ -75,7 +75,7 @@ ClockState::Sleeper *Clock::next_sleeper() {
     for (auto &sleeper : m_state->sleepers) {
         if (sleeper.ticket == 0)
             continue;
-        if (!alive(sleeper.pid))
+        if (!is_alive(sleeper.pid))
             sleeper = {};
         else if (!first || std::tie(sleeper.wake, sleeper.order) < std::tie(first->wake, first->order))
             first = &sleeper;
@@ -85,8 +85,8 @@ ClockState::Sleeper *Clock::next_sleeper() {
 
 /// Wakes the next stream that is due, if no other runs. The stream counts as running from now on, not from when its
 /// thread wakes.
-void Clock::run_due() {
-    if (!at_rest())
+void Clock::wake_next_due() {
+    if (!is_idle())
         return;
     ClockState::Sleeper *next = next_sleeper();
     if (!next || next->wake > now())
@@ -101,14 +101,14 @@ void Clock::run_due() {
 void Clock::move_to(uint64_t when) {
     if (when > now())
         m_state->now.store(when, std::memory_order_release);
-    run_due();
+    wake_next_due();
     m_state->changed.signal();
 }
 
 /// Marks one stream of this process as not running.
-void Clock::rest() {
+void Clock::stop_stream() {
     --own_entry()->running;
-    run_due();
+    wake_next_due();
     m_state->changed.signal();
 }
 
@@ -123,7 +123,7 @@ void Clock::job_ends() {
     if (!m_state)
         return;
     const Guard guard(*m_state);
-    rest();
+    stop_stream();
 }
 
 void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const std::function<bool()> &cancelled) {
@@ -146,7 +146,7 @@ void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const 
         slot = static_cast<size_t>(entry - m_state->sleepers.begin());
         ticket = ++m_state->tickets;
         *entry = {getpid(), std::max(when, now()), order, ticket};
-        rest();
+        stop_stream();
     }
     uint64_t activity = 0, quiet_cpu = 0, quiet = 0;
     bool fresh = true;
@@ -155,7 +155,7 @@ void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const 
         {
             const Guard guard(*m_state);
             if (m_state->sleepers.at(slot).ticket != ticket)
-                return; // run_due already counts this stream as running
+                return; // wake_next_due already counts this stream as running
             if (cancelled()) {
                 m_state->sleepers.at(slot) = {};
                 ++own_entry()->running;
@@ -167,12 +167,12 @@ void Clock::sleep_until(uint64_t when, uint64_t order, const Event &wake, const 
             quiet_cpu = cpu_ns() + kQuietCpuNs;
             quiet = monotonic_ns() + kQuietNs;
         }
-        m_state->changed.wait(seen, monotonic_ns() + kLookNs);
+        m_state->changed.wait(seen, monotonic_ns() + kCheckNs);
         fresh = m_state->changed.seen() != seen || m_state->activity.load(std::memory_order_relaxed) != activity;
         if (fresh || (cpu_ns() < quiet_cpu && monotonic_ns() < quiet))
             continue;
         const Guard guard(*m_state);
-        if (at_rest()) {
+        if (is_idle()) {
             if (const ClockState::Sleeper *next = next_sleeper())
                 move_to(next->wake);
         }
@@ -185,7 +185,7 @@ uint32_t Clock::park(unsigned card) {
         return 0;
     const Guard guard(*m_state);
     ++m_state->parked.at(card);
-    rest();
+    stop_stream();
     return m_state->generation.at(card);
 }
 
@@ -210,23 +210,23 @@ void Clock::wake_parked(unsigned card) {
     m_state->changed.signal(); // sleeping streams check whether they are cancelled
 }
 
-void Clock::host_called() {
+void Clock::count_host_call() {
     if (m_state)
         m_state->activity.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Clock::settle() {
+void Clock::wait_until_idle() {
     if (!m_state)
         return;
     while (true) {
         const uint32_t seen = m_state->changed.seen();
         {
             const Guard guard(*m_state);
-            run_due();
-            if (at_rest())
+            wake_next_due();
+            if (is_idle())
                 return;
         }
-        m_state->changed.wait(seen, monotonic_ns() + kLookNs);
+        m_state->changed.wait(seen, monotonic_ns() + kCheckNs);
     }
 }
 
@@ -234,9 +234,9 @@ bool Clock::advance(uint64_t limit) {
     if (!m_state)
         return false;
     for (bool moved = false; !moved;) {
-        settle();
+        wait_until_idle();
         const Guard guard(*m_state);
-        if (!at_rest())
+        if (!is_idle())
             continue; // another thread or process moved the clock
         const ClockState::Sleeper *next = next_sleeper();
         if (!next || next->wake > limit)
@@ -244,11 +244,11 @@ bool Clock::advance(uint64_t limit) {
         move_to(next->wake);
         moved = true;
     }
-    settle();
+    wait_until_idle();
     return true;
 }
 
-void Clock::host_pause(uint64_t ns) {
+void Clock::spend_host_time(uint64_t ns) {
     if (ns == 0)
         return;
     if (!m_state) {

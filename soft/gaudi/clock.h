@@ -68,21 +68,21 @@ public:
     void wake_parked(unsigned card);
 
     // ---- for the host
-    void host_called();
+    void count_host_call();
     /// Lets `ns` of host time pass inside a call.
-    void host_pause(uint64_t ns);
+    void spend_host_time(uint64_t ns);
     /// Waits until no stream runs, then moves to the next event; false when there is none up to `limit`.
     bool advance(uint64_t limit = kForever);
     /// Waits until no stream runs.
-    void settle();
+    void wait_until_idle();
 
 private:
     class Guard;
     ClockState::Process *own_entry() GAUDI_REQUIRES(m_state->mutex);
-    bool at_rest() GAUDI_REQUIRES(m_state->mutex);
+    bool is_idle() GAUDI_REQUIRES(m_state->mutex);
     ClockState::Sleeper *next_sleeper() GAUDI_REQUIRES(m_state->mutex);
-    void rest() GAUDI_REQUIRES(m_state->mutex);
-    void run_due() GAUDI_REQUIRES(m_state->mutex);
+    void stop_stream() GAUDI_REQUIRES(m_state->mutex);
+    void wake_next_due() GAUDI_REQUIRES(m_state->mutex);
     void move_to(uint64_t when) GAUDI_REQUIRES(m_state->mutex);
 
     ClockState *m_state;

@@ -11,12 +11,12 @@
 namespace softgaudi {
 namespace {
 
+using soft::assign;
 using soft::env;
-using soft::number;
-using soft::put;
-using soft::Sentence;
+using soft::parse_number;
+using soft::Unexpected;
 
-bool can_be_struck(std::string_view function) {
+bool is_known_function(std::string_view function) {
     return function == "*" || function_index(function) != kFunctions.size();
 }
 
@@ -25,10 +25,10 @@ constexpr soft::FaultGrammar kFaults{.variable = "SOFTGAUDI_FAULTS",
                                      .prefix = "hlthunk_",
                                      .device = "card",
                                      .devices = kMaxCards,
-                                     .knows = can_be_struck};
+                                     .is_known = is_known_function};
 
 /// Parses an action; returns what is wrong with it, or nothing.
-std::string_view read_action(std::string_view action, FaultRule &rule) {
+std::string_view parse_action(std::string_view action, FaultRule &rule) {
     using Action = FaultRule::Action;
     if (action == "hang" || action == "skip") {
         if (!rule.function.starts_with("command_submission"))
@@ -40,7 +40,7 @@ std::string_view read_action(std::string_view action, FaultRule &rule) {
     } else if (action == "lose") {
         rule.action = Action::lose;
     } else if (soft::cut_prefix(action, "delay:")) {
-        const auto delay = number<uint64_t>(action);
+        const auto delay = parse_number<uint64_t>(action);
         if (!delay)
             return "delay wants microseconds";
         rule.action = Action::delay;
@@ -62,7 +62,7 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
     if (text == "null" || text.starts_with("null:")) {
         pace.mode = Pace::Mode::null;
         if (soft::cut_prefix(text, "null:")) {
-            const auto mebibytes = soft::number<uint64_t>(text);
+            const auto mebibytes = soft::parse_number<uint64_t>(text);
             if (!mebibytes || *mebibytes > 1'000'000)
                 return tl::unexpected(fmt::format("SOFTGAUDI_PACE: 'null:{}': wants a number of MiB", text));
             pace.moved_first = *mebibytes << 20;
@@ -70,17 +70,17 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
         return pace;
     }
     pace.mode = soft::cut_prefix(text, "virtual:") ? Pace::Mode::virtual_clock : Pace::Mode::real;
-    const auto done = soft::read_pace(
+    const auto done = soft::parse_figures(
         "SOFTGAUDI_PACE", text,
         {{"down", &pace.down_ns_per_byte}, {"up", &pace.up_ns_per_byte}, {"card", &pace.card_ns_per_byte}},
         {{"submit", &pace.submit_ns}, {"map", &pace.map_ns}});
     if (!done)
-        return Sentence(done.error());
+        return Unexpected(done.error());
     return pace;
 }
 
 tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view text) {
-    return soft::read_rules(text, kFaults, read_action);
+    return soft::parse_rules(text, kFaults, parse_action);
 }
 
 tl::expected<Quirks, std::string> parse_quirks(std::string_view text) {
@@ -91,11 +91,11 @@ tl::expected<Quirks, std::string> parse_quirks(std::string_view text) {
         else if (piece == "posted")
             quirks.posted = true;
         else
-            return Sentence(fmt::format("SOFTGAUDI_QUIRKS: '{}': knows mainline and posted", piece));
+            return Unexpected(fmt::format("SOFTGAUDI_QUIRKS: '{}': knows mainline and posted", piece));
         return {};
     });
     if (!done)
-        return Sentence(done.error());
+        return Unexpected(done.error());
     return quirks;
 }
 
@@ -108,15 +108,15 @@ tl::expected<Config, std::string> read_config() {
     else if (model == "gaudi3")
         config.model = &gaudi3();
     else
-        return Sentence(fmt::format("SOFTGAUDI_MODEL={}: knows gaudi2 and gaudi3", model));
+        return Unexpected(fmt::format("SOFTGAUDI_MODEL={}: knows gaudi2 and gaudi3", model));
 
     std::string wrong;
-    if (!put(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||
-        !put(parse_quirks(env("SOFTGAUDI_QUIRKS")), config.quirks, wrong) ||
-        !put(parse_pace(env("SOFTGAUDI_PACE")), config.pace, wrong) ||
-        !put(parse_faults(env("SOFTGAUDI_FAULTS")), config.faults, wrong) ||
-        !put(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the cards' memory"), config.dir, wrong))
-        return Sentence(wrong);
+    if (!assign(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||
+        !assign(parse_quirks(env("SOFTGAUDI_QUIRKS")), config.quirks, wrong) ||
+        !assign(parse_pace(env("SOFTGAUDI_PACE")), config.pace, wrong) ||
+        !assign(parse_faults(env("SOFTGAUDI_FAULTS")), config.faults, wrong) ||
+        !assign(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the cards' memory"), config.dir, wrong))
+        return Unexpected(wrong);
     return config;
 }
 

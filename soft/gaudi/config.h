@@ -13,7 +13,7 @@
 namespace softgaudi {
 
 /// One rule of SOFTGAUDI_FAULTS: the calls it applies to and its action.
-struct FaultRule : soft::StruckCalls {
+struct FaultRule : soft::CallPattern {
     enum class Action { fail, delay, hang, skip, reset, lose };
 
     Action action = Action::fail;
@@ -33,7 +33,7 @@ struct Pace {
     uint64_t map_ns = 0;         // each mapping of host or device memory
     uint64_t moved_first = 0;    // bytes that copies move even in mode null
 
-    bool timed() const { return mode == Mode::real || mode == Mode::virtual_clock; }
+    bool is_timed() const { return mode == Mode::real || mode == Mode::virtual_clock; }
 };
 
 struct Quirks {

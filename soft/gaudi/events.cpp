@@ -32,7 +32,7 @@ void Card::wake_parked() {
     context().parked.signal();
 }
 
-void Card::wake_everyone() {
+void Card::wake_all_waiters() {
     wake_parked();
     for (Slot &slot : context().slots)
         slot.changed.signal();
@@ -98,15 +98,15 @@ void Card::hard_reset(uint64_t events) {
     context().dead = true;
     abort_submissions();
     raise(events | HL_NOTIFIER_EVENT_DEVICE_RESET);
-    wake_everyone();
+    wake_all_waiters();
 }
 
-void Card::lose() {
+void Card::mark_lost() {
     m_state->lost = true;
     context().dead = true;
     abort_submissions();
     raise(HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE);
-    wake_everyone();
+    wake_all_waiters();
 }
 
 void Card::raise(uint64_t events) {

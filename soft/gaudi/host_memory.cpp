@@ -28,7 +28,7 @@ struct CloseFile {
 
 /// Whether files of this device live in memory. Disks have a major number; other file systems are identified by their
 /// mount. The kernel's own memory files (memfd, shared anonymous memory) have no mount.
-bool in_memory(unsigned major, unsigned minor) {
+bool is_in_memory(unsigned major, unsigned minor) {
     if (major != 0)
         return false;
     std::ifstream mounts("/proc/self/mountinfo");
@@ -54,7 +54,7 @@ struct Pages {
 };
 
 /// Whether the range can be read or written now; touches every page.
-bool touch(const Pages &pages, bool write) {
+bool populate_pages(const Pages &pages, bool write) {
     const auto populate = [write](const Pages &which) {
         return madvise(which.pointer(), which.bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
     };
@@ -64,10 +64,10 @@ bool touch(const Pages &pages, bool write) {
 
 } // namespace
 
-bool mapped_here(uint64_t address, size_t size, bool write) {
+bool is_mapped_here(uint64_t address, size_t size, bool write) {
     const Pages pages(address, size);
-    return msync(pages.pointer(), pages.bytes, MS_ASYNC) == 0 && touch({address, 1}, write) &&
-           touch({address + size - 1, 1}, write);
+    return msync(pages.pointer(), pages.bytes, MS_ASYNC) == 0 && populate_pages({address, 1}, write) &&
+           populate_pages({address + size - 1, 1}, write);
 }
 
 bool can_pin(uint64_t address, uint64_t size) {
@@ -95,7 +95,7 @@ bool can_pin(uint64_t address, uint64_t size) {
         if (begin > at || rights[0] != 'r' || rights[1] != 'w')
             return false;
         // The kernel does not pin pages of a shared file on a disk.
-        if (rights[3] == 's' && inode != 0 && !in_memory(major, minor))
+        if (rights[3] == 's' && inode != 0 && !is_in_memory(major, minor))
             return false;
         at = stop;
     }
@@ -174,7 +174,7 @@ bool write_host(int32_t pid, uint64_t address, const void *data, size_t size) {
 bool store_host(int32_t pid, uint64_t address, uint64_t value, size_t size) {
     if (pid != getpid() || address % size != 0)
         return write_host(pid, address, &value, size);
-    if (!mapped_here(address, size, true))
+    if (!is_mapped_here(address, size, true))
         return false;
     raw_store(address, value, size);
     return true;

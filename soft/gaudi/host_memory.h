@@ -11,7 +11,7 @@ namespace softgaudi {
 bool can_pin(uint64_t address, uint64_t size);
 
 /// Whether the range is mapped in this process now and its two ends can be accessed. Cheap: it walks areas, not pages.
-bool mapped_here(uint64_t address, size_t size, bool write);
+bool is_mapped_here(uint64_t address, size_t size, bool write);
 
 /// memcpy as a device does it: invisible to sanitizers, and past the caches when it is long.
 void device_copy(void *to, const void *from, size_t size);

@@ -19,20 +19,20 @@ Trap undefined(uint64_t at) { return {Trap::Kind::undefined_opcode, at, false}; 
 } // namespace
 
 /// Reads a command buffer sequentially and fetches ahead within mapped memory.
-class Interpreter::Window {
+class Interpreter::Reader {
 public:
-    Window(Bus &bus, uint64_t address, uint64_t size) : m_bus(bus), m_address(address), m_left(size) {}
+    Reader(Bus &bus, uint64_t address, uint64_t size) : m_bus(bus), m_address(address), m_remaining(size) {}
 
     uint64_t address() const { return m_address; }
-    uint64_t left() const { return m_left; }
+    uint64_t remaining() const { return m_remaining; }
 
     MaybeTrap take(void *out, size_t size) {
         auto *to = static_cast<unsigned char *>(out);
         while (size > 0) {
             if (m_begin == m_end) {
-                const uint64_t want = std::min<uint64_t>(m_left, m_bytes.size());
+                const uint64_t wanted = std::min<uint64_t>(m_remaining, m_bytes.size());
                 m_begin = 0;
-                m_end = m_bus.fetch(m_address, std::span(m_bytes).first(want));
+                m_end = m_bus.fetch(m_address, std::span(m_bytes).first(wanted));
                 if (m_end == 0)
                     return Trap{Trap::Kind::page_fault, m_address, false};
             }
@@ -40,7 +40,7 @@ public:
             std::memcpy(to, m_bytes.data() + m_begin, piece);
             m_begin += piece;
             m_address += piece;
-            m_left -= piece;
+            m_remaining -= piece;
             to += piece;
             size -= piece;
         }
@@ -50,7 +50,7 @@ public:
 private:
     Bus &m_bus;
     uint64_t m_address;
-    uint64_t m_left;
+    uint64_t m_remaining;
     size_t m_begin = 0, m_end = 0;
     std::array<unsigned char, 4096> m_bytes;
 };
@@ -61,21 +61,21 @@ MaybeTrap Interpreter::run(uint64_t address, uint64_t size) {
 }
 
 MaybeTrap Interpreter::run_buffer(uint64_t address, uint64_t size, bool lower, unsigned depth) {
-    Window window(m_bus, address, size);
-    while (window.left() > 0 && !m_stopped) {
+    Reader reader(m_bus, address, size);
+    while (reader.remaining() > 0 && !m_stopped) {
         if (m_bus.cancelled())
             return Trap{Trap::Kind::cancelled};
-        const uint64_t at = window.address();
-        if (window.left() < sizeof(Head))
+        const uint64_t at = reader.address();
+        if (reader.remaining() < sizeof(Head))
             return undefined(at);
         Head head;
-        if (auto trap = window.take(&head, sizeof head))
+        if (auto trap = reader.take(&head, sizeof head))
             return trap;
         const int tail = packet::tail_size(head.opcode());
-        if (tail < 0 || window.left() < static_cast<uint64_t>(tail))
+        if (tail < 0 || reader.remaining() < static_cast<uint64_t>(tail))
             return undefined(at);
         std::array<uint64_t, 2> operands{};
-        if (auto trap = window.take(operands.data(), static_cast<size_t>(tail)))
+        if (auto trap = reader.take(operands.data(), static_cast<size_t>(tail)))
             return trap;
         m_bus.count_packet();
 
@@ -83,18 +83,18 @@ MaybeTrap Interpreter::run_buffer(uint64_t address, uint64_t size, bool lower, u
             !packet::has_predicate(head.opcode()) || (m_processors.at(lower).predicates >> head.predicate() & 1) != 0;
         if (head.opcode() == Opcode::wreg_bulk) {
             const uint32_t count = bits(head.word, 0, 16);
-            if (window.left() < uint64_t{count} * sizeof(uint64_t))
+            if (reader.remaining() < uint64_t{count} * sizeof(uint64_t))
                 return undefined(at);
             uint32_t offset = bits(head.control, 8, 16);
             for (uint32_t i = 0; i < count; ++i, offset += 8) {
                 uint64_t value = 0;
-                if (auto trap = window.take(&value, sizeof value))
+                if (auto trap = reader.take(&value, sizeof value))
                     return trap;
                 if (!runs)
                     continue;
-                if (auto trap = m_bus.store_own(offset, static_cast<uint32_t>(value)))
+                if (auto trap = m_bus.store_own_register(offset, static_cast<uint32_t>(value)))
                     return trap;
-                if (auto trap = m_bus.store_own(offset + 4, static_cast<uint32_t>(value >> 32)))
+                if (auto trap = m_bus.store_own_register(offset + 4, static_cast<uint32_t>(value >> 32)))
                     return trap;
             }
             continue;
@@ -111,7 +111,7 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
                                unsigned depth) {
     switch (head.opcode()) {
     case Opcode::lin_dma:
-        return dma(head, tail[0], tail[1], at);
+        return run_dma(head, tail[0], tail[1], at);
     case Opcode::msg_long:
     case Opcode::msg_prot:
         if (bits(head.control, 20, 2) == 1)
@@ -122,14 +122,14 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
     case Opcode::fence:
         return m_bus.fence(lower, bits(head.word, 30, 2), bits(head.word, 16, 8), bits(head.word, 0, 4));
     case Opcode::wreg_32:
-        return m_bus.store_own(bits(head.control, 8, 16), head.word);
+        return m_bus.store_own_register(bits(head.control, 8, 16), head.word);
     case Opcode::cp_dma:
         // The lower processor runs what the upper one passes to it and cannot nest further.
         if (lower || depth >= kMaxDepth)
             return undefined(at);
         return run_buffer(tail[0], head.word, bits(head.control, 5, 1) == 0, depth + 1);
     case Opcode::cb_list:
-        return list(tail, at, lower, depth);
+        return run_list(tail, at, lower, depth);
     case Opcode::load_and_exe:
         return load_and_execute(head, tail[0], at, lower, depth);
     case Opcode::stop:
@@ -145,7 +145,7 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
     return undefined(at);
 }
 
-MaybeTrap Interpreter::dma(const Head &head, uint64_t source, uint64_t destination, uint64_t at) {
+MaybeTrap Interpreter::run_dma(const Head &head, uint64_t source, uint64_t destination, uint64_t at) {
     // Conversions (bf16, fp16) and engine-added offsets are not modelled, and must not execute as plain copies.
     if (bits(head.control, 6, 2) != 0 || bits(head.control, 9, 1) != 0)
         return undefined(at);
@@ -168,7 +168,7 @@ MaybeTrap Interpreter::read(uint64_t address, std::span<unsigned char> out) {
 }
 
 /// Runs one entry of a table of CP_DMA packets, selected by an index in memory.
-MaybeTrap Interpreter::list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth) {
+MaybeTrap Interpreter::run_list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth) {
     if (lower || depth >= kMaxDepth)
         return undefined(at);
     std::array<unsigned char, 16> bytes;

@@ -39,7 +39,7 @@ public:
     /// Stores a message of 4 or 8 bytes to memory or to a register.
     virtual MaybeTrap store(uint64_t address, uint64_t value, unsigned size) = 0;
     /// Stores to a register of the stream's own queue manager.
-    virtual MaybeTrap store_own(uint32_t offset, uint32_t value) = 0;
+    virtual MaybeTrap store_own_register(uint32_t offset, uint32_t value) = 0;
     /// The base address that short messages with this index are relative to.
     virtual uint64_t message_base(unsigned base) = 0;
     /// Waits until the fence of the upper or lower command processor has reached `target`, then subtracts `decrement`.
@@ -62,13 +62,13 @@ private:
         uint32_t predicates = ~0u; // bit 0 is always set
         std::array<uint32_t, 4> scalars{};
     };
-    class Window;
+    class Reader;
 
     MaybeTrap run_buffer(uint64_t address, uint64_t size, bool lower, unsigned depth);
     MaybeTrap execute(const packet::Head &head, std::span<const uint64_t> tail, uint64_t at, bool lower,
                       unsigned depth);
-    MaybeTrap dma(const packet::Head &head, uint64_t source, uint64_t destination, uint64_t at);
-    MaybeTrap list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth);
+    MaybeTrap run_dma(const packet::Head &head, uint64_t source, uint64_t destination, uint64_t at);
+    MaybeTrap run_list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth);
     MaybeTrap load_and_execute(const packet::Head &head, uint64_t source, uint64_t at, bool lower, unsigned depth);
     MaybeTrap read(uint64_t address, std::span<unsigned char> out);
 

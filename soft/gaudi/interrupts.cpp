@@ -106,7 +106,7 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
             if (deadline == kForever)
                 event.wait(seen, monotonic_ns() + 10'000'000); // other threads may submit the work that ends this wait
             else
-                m_clock.host_pause(deadline - std::min(deadline, m_clock.now()));
+                m_clock.spend_host_time(deadline - std::min(deadline, m_clock.now()));
         }
     }
 }

@@ -65,12 +65,12 @@ int Card::allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &hand
         return -error;
     }
     ++context.next_handle;
-    uint64_t left = pages;
-    for (uint32_t i = first; left > 0; ++i) {
+    uint64_t remaining = pages;
+    for (uint32_t i = first; remaining > 0; ++i) {
         if (context.page_owner.at(i) != 0)
             continue;
         context.page_owner.at(i) = id;
-        --left;
+        --remaining;
     }
     *free_entry = {id, 0, bytes, unit};
     context.dram_used += bytes;
@@ -191,7 +191,7 @@ int Card::unmap(uint64_t address) {
     if (!mapping || mapping->kind == MappingKind::buffer || mapping->address + mapping->shift != address)
         return -EINVAL;
     if (mapping->kind == MappingKind::device) {
-        if (m_blocks.exported(context().id, mapping->handle, mapping->id))
+        if (m_blocks.is_exported(context().id, mapping->handle, mapping->id))
             return -EINVAL;
         if (Allocation *allocation = find_allocation(context(), mapping->handle))
             --allocation->mappings;

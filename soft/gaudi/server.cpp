@@ -12,7 +12,7 @@
 namespace softgaudi {
 namespace {
 
-void say(std::string_view sentence) {
+void report(std::string_view sentence) {
     std::fprintf(stderr, "softgaudi: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
 }
 
@@ -23,7 +23,7 @@ Server *Server::get() { return soft::Instance<Server>::get(); }
 std::unique_ptr<Server> Server::make() {
     auto config = read_config();
     if (!config) {
-        say(config.error());
+        report(config.error());
         return nullptr;
     }
     std::unique_ptr<Server> server(new Server(std::move(*config)));
@@ -37,7 +37,7 @@ bool Server::set_up() {
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         clock_state = map_clock(m_config.dir);
         if (!clock_state) {
-            say(fmt::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
+            report(fmt::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
             return false;
         }
     }
@@ -45,14 +45,14 @@ bool Server::set_up() {
     for (unsigned i = 0; i < m_config.cards; ++i) {
         m_cards.push_back(std::make_unique<Card>(m_config, *m_clock, i));
         if (!m_cards.back()->ready()) {
-            say(fmt::format("cannot set up card {} in {}: {}", i, m_config.dir, std::strerror(errno)));
+            report(fmt::format("cannot set up card {} in {}: {}", i, m_config.dir, std::strerror(errno)));
             return false;
         }
     }
     return true;
 }
 
-Card *Server::by_bus_id(const char *bus_id) {
+Card *Server::find_by_bus_id(const char *bus_id) {
     // Like the driver's library: a short form lacks the domain, a long one is cut.
     const std::string_view given(bus_id, strnlen(bus_id, 12));
     const std::string name = given.size() == 7 ? fmt::format("0000:{}", given) : std::string(given);
@@ -62,14 +62,14 @@ Card *Server::by_bus_id(const char *bus_id) {
     return nullptr;
 }
 
-Card *Server::by_module_id(uint32_t module_id) {
+Card *Server::find_by_module_id(uint32_t module_id) {
     for (const auto &card : m_cards)
         if (softgaudi::module_id(card->index()) == module_id)
             return card.get();
     return nullptr;
 }
 
-Server::Node Server::find(int fd) {
+Server::Node Server::find_node(int fd) {
     const auto id = file_id(fd);
     if (!id)
         return {};
@@ -85,12 +85,12 @@ Server::Node Server::find(int fd) {
     return {};
 }
 
-Server::Fault Server::fault(size_t function, const Card *card) {
+Server::Fault Server::match_faults(size_t function, const Card *card) {
     Fault fault;
     const auto index = card ? std::optional(card->index()) : std::nullopt;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (!m_fault_counts.strikes(i, rule, kFunctions[function], index))
+        if (!m_fault_counts.count_call(i, rule, kFunctions[function], index))
             continue;
         switch (rule.action) {
         case FaultRule::Action::fail:
@@ -116,7 +116,7 @@ Server::Fault Server::fault(size_t function, const Card *card) {
     return fault;
 }
 
-void Server::count(size_t function, Card *card) {
+void Server::count_call(size_t function, Card *card) {
     if (!card && !m_cards.empty())
         card = m_cards.front().get();
     if (card)

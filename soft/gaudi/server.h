@@ -22,15 +22,15 @@ public:
     Clock &clock() { return *m_clock; }
     unsigned cards() const { return static_cast<unsigned>(m_cards.size()); }
     Card &card(unsigned index) { return *m_cards.at(index); }
-    Card *by_bus_id(const char *bus_id);
-    Card *by_module_id(uint32_t module_id);
+    Card *find_by_bus_id(const char *bus_id);
+    Card *find_by_module_id(uint32_t module_id);
 
     struct Node {
         Card *card = nullptr;
         bool control = false;
     };
     /// The card and node that `fd` is open on; no card, and errno, when it is not a card.
-    Node find(int fd);
+    Node find_node(int fd);
 
     /// The faults of SOFTGAUDI_FAULTS that apply to this call.
     struct Fault {
@@ -38,10 +38,10 @@ public:
         bool hang = false, skip = false, reset = false, lose = false;
         uint64_t delay_us = 0;
     };
-    Fault fault(size_t function, const Card *card);
+    Fault match_faults(size_t function, const Card *card);
 
     /// Counts a call; calls without a card are counted on the first one.
-    void count(size_t function, Card *card);
+    void count_call(size_t function, Card *card);
 
 private:
     friend class soft::Instance<Server>;

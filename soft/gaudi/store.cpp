@@ -64,7 +64,7 @@ std::optional<FileId> file_id(int fd) {
 
 namespace {
 
-struct flock region(short type, uint64_t position, uint64_t length) {
+struct flock lock_range(short type, uint64_t position, uint64_t length) {
     struct flock lock {};
     lock.l_type = type;
     lock.l_whence = SEEK_SET;
@@ -73,23 +73,23 @@ struct flock region(short type, uint64_t position, uint64_t length) {
     return lock;
 }
 
-bool conflicts(int fd, struct flock lock) { return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK; }
+bool is_locked(int fd, struct flock lock) { return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK; }
 
 } // namespace
 
 bool lock_exclusive(int fd) {
-    struct flock lock = region(F_WRLCK, 0, 0);
+    struct flock lock = lock_range(F_WRLCK, 0, 0);
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
 bool lock_byte(int fd, uint64_t position) {
-    struct flock lock = region(F_RDLCK, position, 1);
+    struct flock lock = lock_range(F_RDLCK, position, 1);
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-bool byte_locked(int fd, uint64_t position) { return conflicts(fd, region(F_WRLCK, position, 1)); }
+bool is_byte_locked(int fd, uint64_t position) { return is_locked(fd, lock_range(F_WRLCK, position, 1)); }
 
-bool any_locked(int fd) { return conflicts(fd, region(F_WRLCK, 0, 0)); }
+bool is_any_byte_locked(int fd) { return is_locked(fd, lock_range(F_WRLCK, 0, 0)); }
 
 File reopen(int fd) { return File(open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC)); }
 

@@ -51,8 +51,8 @@ bool lock_exclusive(int fd);
 /// Locks byte `position` until the last duplicate of this description is closed.
 bool lock_byte(int fd, uint64_t position);
 /// Whether another description has locked the byte, or any byte.
-bool byte_locked(int fd, uint64_t position);
-bool any_locked(int fd);
+bool is_byte_locked(int fd, uint64_t position);
+bool is_any_byte_locked(int fd);
 
 /// A new description of the same file, which also sees the locks that this process holds.
 File reopen(int fd);

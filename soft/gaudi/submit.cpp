@@ -24,17 +24,17 @@ uint64_t deadline_after(uint64_t timeout_us) {
 struct Polls {
     uint64_t now;
     size_t count;
-    std::array<std::pair<const Card *, uint64_t>, 512> asked;
+    std::array<std::pair<const Card *, uint64_t>, 512> polled;
 
-    bool again(const Card *card, uint64_t seq, uint64_t at) {
+    bool record(const Card *card, uint64_t seq, uint64_t at) {
         if (now != at)
             count = 0;
         now = at;
         const std::pair<const Card *, uint64_t> entry(card, seq);
-        const auto end = asked.begin() + static_cast<ptrdiff_t>(count);
-        if (count == asked.size() || std::find(asked.begin(), end, entry) != end)
+        const auto end = polled.begin() + static_cast<ptrdiff_t>(count);
+        if (count == polled.size() || std::find(polled.begin(), end, entry) != end)
             return true;
-        asked[count++] = entry;
+        polled[count++] = entry;
         return false;
     }
 };
@@ -135,7 +135,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
         slot.status.store(SlotStatus::running);
 
         uint64_t start = 0;
-        if (m_config.pace.timed()) {
+        if (m_config.pace.is_timed()) {
             start = std::max(m_clock.now(), context.links.submit) + m_config.pace.submit_ns;
             context.links.submit = start;
         }
@@ -230,7 +230,7 @@ uint64_t Card::expire() {
     context.timeout_recorded = true;
     if (oldest->skip_reset) {
         raise(HL_NOTIFIER_EVENT_CS_TIMEOUT);
-        wake_everyone(); // its jobs are dropped, and its queues continue
+        wake_all_waiters(); // its jobs are dropped, and its queues continue
         return 0;
     }
     hard_reset(HL_NOTIFIER_EVENT_CS_TIMEOUT);
@@ -242,9 +242,9 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
     const bool poll = timeout_us == 0;
     const uint64_t deadline = m_clock.is_virtual() ? kForever : deadline_after(timeout_us);
     const uint64_t model_deadline = timeout_us < kForever / 2000 ? m_clock.now() + timeout_us * 1000 : kForever;
-    bool last_look = false;
+    bool last_check = false;
     status = 0;
-    m_clock.settle();
+    m_clock.wait_until_idle();
     CardLock lock(*this);
     if (refusal() == EBUSY) {
         // During a reset only the submissions that it ended can be queried.
@@ -294,8 +294,8 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
             break;
         }
         const bool gives_up =
-            m_clock.is_virtual() ? poll && !polls.again(this, seq, m_clock.now()) : monotonic_ns() >= deadline;
-        if (last_look || gives_up) {
+            m_clock.is_virtual() ? poll && !polls.record(this, seq, m_clock.now()) : monotonic_ns() >= deadline;
+        if (last_check || gives_up) {
             status = HL_WAIT_CS_STATUS_BUSY;
             return 0;
         }
@@ -308,13 +308,13 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
             slot.changed.wait(seen, std::min(deadline, due));
         } else if (poll) {
             m_clock.advance(); // by one event only: the host may poll for other submissions too
-            last_look = true;
+            last_check = true;
         } else if (!m_clock.advance(model_deadline) && slot.status.load() == SlotStatus::running) {
             if (model_deadline == kForever) {
                 slot.changed.wait(seen, std::min(due, monotonic_ns() + 10'000'000));
             } else {
-                m_clock.host_pause(model_deadline - std::min(model_deadline, m_clock.now()));
-                last_look = true;
+                m_clock.spend_host_time(model_deadline - std::min(model_deadline, m_clock.now()));
+                last_check = true;
             }
         }
         lock.lock();

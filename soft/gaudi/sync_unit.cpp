@@ -154,7 +154,7 @@ bool SyncUnit::store_sync_manager(uint32_t index, uint64_t offset, uint32_t valu
     else if (offset < kArm)
         sync.monitors.at(monitor).data = value;
     else if (offset < kConfig)
-        arm(sync, monitor, value);
+        arm_monitor(sync, monitor, value);
     else if (offset < kStatus)
         sync.monitors.at(monitor).config = value;
     else if (offset < kStatusEnd)
@@ -204,20 +204,20 @@ void SyncUnit::set_object(SyncManager &sync, uint32_t index, uint32_t value) {
         sync.objects.at(index) = (add ? sync.objects.at(index) + amount : amount) & kObjectMax;
     for (uint32_t i = 0; i < kMonitors; ++i)
         if (sync.monitors[i].armed && group_of(sync.monitors[i]) == index / 8)
-            check(sync, i);
+            check_monitor(sync, i);
 }
 
-void SyncUnit::arm(SyncManager &sync, uint32_t index, uint32_t value) {
+void SyncUnit::arm_monitor(SyncManager &sync, uint32_t index, uint32_t value) {
     Monitor &monitor = sync.monitors.at(index);
     monitor.arm = value;
     // In long mode the next three monitors only hold more bits of the first one's target.
     const uint32_t first = index & ~3u;
     monitor.armed = index == first || !is_long(sync.monitors.at(first));
     if (monitor.armed)
-        check(sync, index);
+        check_monitor(sync, index);
 }
 
-bool SyncUnit::satisfied(const SyncManager &sync, uint32_t index) const {
+bool SyncUnit::is_satisfied(const SyncManager &sync, uint32_t index) const {
     const Monitor &monitor = sync.monitors.at(index);
     const bool equal = bits(monitor.arm, 16, 1) != 0;
     const uint32_t first = group_of(monitor) * 8;
@@ -242,27 +242,27 @@ bool SyncUnit::satisfied(const SyncManager &sync, uint32_t index) const {
     return true;
 }
 
-void SyncUnit::check(SyncManager &sync, uint32_t index) {
-    if (satisfied(sync, index)) {
+void SyncUnit::check_monitor(SyncManager &sync, uint32_t index) {
+    if (is_satisfied(sync, index)) {
         sync.monitors.at(index).armed = false;
-        fire(sync, index);
+        fire_monitor(sync, index);
     }
 }
 
-void SyncUnit::fire(SyncManager &sync, uint32_t index) {
+void SyncUnit::fire_monitor(SyncManager &sync, uint32_t index) {
     const uint32_t writes = bits(sync.monitors.at(index).config, 5, 2) + 1;
     const bool queued = bits(sync.monitors.at(index).config, 4, 1) != 0;
     for (uint32_t i = 0; i < writes && index + i < kMonitors; ++i) {
         const Monitor &payload = sync.monitors.at(index + i);
         if (queued)
-            complete(sync, payload);
+            push_completion(sync, payload);
         else
             m_pending.push_back({uint64_t{payload.address_high} << 32 | payload.address_low, payload.data, 4, false});
     }
 }
 
 /// Writes an entry into a completion queue and raises its interrupt.
-void SyncUnit::complete(SyncManager &sync, const Monitor &monitor) {
+void SyncUnit::push_completion(SyncManager &sync, const Monitor &monitor) {
     CompletionQueue &queue = sync.queues.at(monitor.address_low % kCompletionQueues);
     const uint64_t base = uint64_t{queue.base_high} << 32 | queue.base_low;
     if (queue.increment != 0) {

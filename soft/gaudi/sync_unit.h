@@ -30,11 +30,11 @@ private:
     bool store_register(uint64_t offset, uint32_t value) GAUDI_REQUIRES(m_card);
     bool store_sync_manager(uint32_t index, uint64_t offset, uint32_t value);
     void set_object(SyncManager &sync, uint32_t index, uint32_t value);
-    void arm(SyncManager &sync, uint32_t index, uint32_t value);
-    void check(SyncManager &sync, uint32_t index);
-    bool satisfied(const SyncManager &sync, uint32_t index) const;
-    void fire(SyncManager &sync, uint32_t index);
-    void complete(SyncManager &sync, const Monitor &monitor);
+    void arm_monitor(SyncManager &sync, uint32_t index, uint32_t value);
+    void check_monitor(SyncManager &sync, uint32_t index);
+    bool is_satisfied(const SyncManager &sync, uint32_t index) const;
+    void fire_monitor(SyncManager &sync, uint32_t index);
+    void push_completion(SyncManager &sync, const Monitor &monitor);
 
     Card &m_card;
     std::vector<Pending> m_pending;

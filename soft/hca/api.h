@@ -21,7 +21,7 @@ namespace softhca {
 /// The HCAs that a context belongs to; null in a child of the process that opened it, where it cannot be used.
 inline Hca *hca_of(ibv_context *context) {
     Hca *hca = Context::of(context).hca;
-    return Hca::current(hca) ? hca : nullptr;
+    return Hca::is_current(hca) ? hca : nullptr;
 }
 
 /// Runs `call`, which returns 0 or an errno; exceptions become an errno too.
@@ -40,7 +40,7 @@ int guarded(Call call) {
 
 /// The same for functions that create an object: `call` sets it and returns 0, or returns an errno for `errno`.
 template <class T, class Call>
-T *made(Call call) {
+T *make_object(Call call) {
     T *object = nullptr;
     const int error = guarded([&] { return call(object); });
     if (error != 0) {

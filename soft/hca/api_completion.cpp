@@ -13,11 +13,11 @@
 using namespace softhca;
 
 SOFTHCA_API ibv_comp_channel *ibv_create_comp_channel(ibv_context *context) {
-    return made<ibv_comp_channel>([&](ibv_comp_channel *&out) {
+    return make_object<ibv_comp_channel>([&](ibv_comp_channel *&out) {
         Hca *hca = hca_of(context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("create_comp_channel", Context::of(context).device).error)
+        if (const int error = hca->match_faults("create_comp_channel", Context::of(context).device).error)
             return error;
         auto channel = std::make_unique<Channel>();
         Fabric &fabric = hca->fabric();
@@ -41,7 +41,7 @@ SOFTHCA_API int ibv_destroy_comp_channel(ibv_comp_channel *verbs) {
         Channel &channel = Channel::of(verbs);
         close(verbs->fd);
         if (Hca *hca = hca_of(verbs->context))
-            hca->fabric().drop(*channel.entry);
+            hca->fabric().destroy(*channel.entry);
         delete &channel;
         return 0;
     });
@@ -49,11 +49,11 @@ SOFTHCA_API int ibv_destroy_comp_channel(ibv_comp_channel *verbs) {
 
 SOFTHCA_API ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_context, ibv_comp_channel *channel,
                                   int vector) {
-    return made<ibv_cq>([&](ibv_cq *&out) {
+    return make_object<ibv_cq>([&](ibv_cq *&out) {
         Hca *hca = hca_of(context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("create_cq", Context::of(context).device).error)
+        if (const int error = hca->match_faults("create_cq", Context::of(context).device).error)
             return error;
         if (cqe <= 0 || static_cast<uint32_t>(cqe) > kMaxQueue || vector < 0 || vector >= context->num_comp_vectors)
             return EINVAL;
@@ -100,7 +100,7 @@ SOFTHCA_API int ibv_destroy_cq(ibv_cq *verbs) {
             hca->remove(cq);
             cq.completion_events.wait();
             cq.async_events.wait();
-            hca->fabric().drop(*cq.entry);
+            hca->fabric().destroy(*cq.entry);
         }
         if (verbs->channel)
             --verbs->channel->refcnt;
@@ -139,8 +139,8 @@ int softhca::poll_cq(ibv_cq *verbs, int count, ibv_wc *wc) {
         return -1;
     Cq &cq = Cq::of(verbs);
     int done = 0;
-    if (empty(*cq.entry))
-        hca->engine().help();
+    if (is_empty(*cq.entry))
+        hca->engine().run_one_request();
     std::array<Completion, kAtOnce> taken;
     while (done < count) {
         const int got = poll(hca->fabric(), *cq.entry, std::min(count - done, kAtOnce), taken.data());

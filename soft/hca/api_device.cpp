@@ -26,7 +26,7 @@ int fill_port(ibv_context *context, uint8_t port, ibv_port_attr &attr) {
     if (!hca)
         return ENODEV;
     const unsigned device = Context::of(context).device;
-    if (const int error = hca->fault("query_port", device).error)
+    if (const int error = hca->match_faults("query_port", device).error)
         return error;
     if (port != kPort)
         return EINVAL;
@@ -107,12 +107,12 @@ SOFTHCA_API int ibv_get_device_index(ibv_device *) {
 SOFTHCA_API __be64 ibv_get_device_guid(ibv_device *device) { return htobe64(guid(device_of(device).index)); }
 
 SOFTHCA_API ibv_context *ibv_open_device(ibv_device *device) {
-    return made<ibv_context>([&](ibv_context *&out) {
+    return make_object<ibv_context>([&](ibv_context *&out) {
         Hca *hca = Hca::get();
         if (!hca)
             return ENODEV;
         const unsigned index = device_of(device).index;
-        if (const int error = hca->fault("open_device", index).error)
+        if (const int error = hca->match_faults("open_device", index).error)
             return error;
         auto context = std::make_unique<Context>();
         Fabric &fabric = hca->fabric();
@@ -141,7 +141,7 @@ SOFTHCA_API int ibv_close_device(ibv_context *verbs) {
         close(verbs->async_fd);
         if (Hca *hca = hca_of(verbs)) {
             if (ContextEntry *entry = hca->state().contexts.find(context.id))
-                hca->fabric().drop(*entry);
+                hca->fabric().destroy(*entry);
         }
         delete &context;
         return 0;
@@ -153,7 +153,7 @@ SOFTHCA_API int ibv_query_device(ibv_context *context, ibv_device_attr *attr) {
     if (!hca)
         return ENODEV;
     const unsigned device = Context::of(context).device;
-    if (const int error = hca->fault("query_device", device).error)
+    if (const int error = hca->match_faults("query_device", device).error)
         return error;
     const auto entries = [](const auto &table) { return static_cast<int>(table.entries.size()); };
     const State &state = hca->state();

@@ -38,7 +38,7 @@ struct Region {
 
 /// A duplicate of the descriptor, shared by all regions of the dma-buf: a real NIC uses none of the program's
 /// descriptors. Null, with errno, on failure.
-std::shared_ptr<const File> hold(int fd) {
+std::shared_ptr<const File> share_duplicate(int fd) {
     struct stat info {};
     if (fstat(fd, &info) != 0)
         return nullptr;
@@ -102,18 +102,18 @@ int register_region(ibv_pd *pd, const Region &region, unsigned access, std::shar
 }
 
 ibv_mr *register_host(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access) {
-    return made<ibv_mr>([&](ibv_mr *&out) {
+    return make_object<ibv_mr>([&](ibv_mr *&out) {
         Hca *hca = hca_of(pd->context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("reg_mr", Context::of(pd->context).device).error)
+        if (const int error = hca->match_faults("reg_mr", Context::of(pd->context).device).error)
             return error;
         if (const int error = check_access(access))
             return error;
         const auto begin = reinterpret_cast<uint64_t>(address);
         if (begin + length < begin || iova + length < iova)
             return EINVAL;
-        if (length != 0 && !softgaudi::mapped_here(begin, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0))
+        if (length != 0 && !softgaudi::is_mapped_here(begin, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0))
             return EFAULT;
         return register_region(pd, {Kind::host, address, iova, length, begin, false}, access, nullptr, out);
     });
@@ -122,11 +122,11 @@ ibv_mr *register_host(ibv_pd *pd, void *address, size_t length, uint64_t iova, u
 } // namespace
 
 SOFTHCA_API ibv_pd *ibv_alloc_pd(ibv_context *context) {
-    return made<ibv_pd>([&](ibv_pd *&out) {
+    return make_object<ibv_pd>([&](ibv_pd *&out) {
         Hca *hca = hca_of(context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("alloc_pd", Context::of(context).device).error)
+        if (const int error = hca->match_faults("alloc_pd", Context::of(context).device).error)
             return error;
         auto pd = std::make_unique<Pd>();
         pd->id = hca->state().next_pd.fetch_add(1) + 1;
@@ -157,11 +157,11 @@ SOFTHCA_API ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *address, size_t length, u
 }
 
 SOFTHCA_API ibv_mr *ibv_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access) {
-    return made<ibv_mr>([&](ibv_mr *&out) {
+    return make_object<ibv_mr>([&](ibv_mr *&out) {
         Hca *hca = hca_of(pd->context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("reg_dmabuf_mr", Context::of(pd->context).device).error)
+        if (const int error = hca->match_faults("reg_dmabuf_mr", Context::of(pd->context).device).error)
             return error;
         if (const int error = check_access(static_cast<unsigned>(access)))
             return error;
@@ -173,7 +173,7 @@ SOFTHCA_API ibv_mr *ibv_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length
         if (length == 0 || offset > buffer->size || length > buffer->size - offset)
             return EINVAL;
         // An importer keeps the exporter's memory in use.
-        auto own = hold(fd);
+        auto own = share_duplicate(fd);
         if (!own)
             return errno;
         const Region region{Kind::dmabuf, reinterpret_cast<void *>(iova), iova,
@@ -191,7 +191,7 @@ SOFTHCA_API int ibv_dereg_mr(ibv_mr *verbs) {
     return guarded([&] {
         Mr &mr = Mr::of(verbs);
         if (Hca *hca = hca_of(verbs->context)) {
-            hca->fabric().drop(*mr.entry);
+            hca->fabric().destroy(*mr.entry);
             hca->engine().peers().close_deregistered();
         }
         Pd::of(verbs->pd).users.fetch_sub(1);
@@ -201,11 +201,11 @@ SOFTHCA_API int ibv_dereg_mr(ibv_mr *verbs) {
 }
 
 SOFTHCA_API ibv_ah *ibv_create_ah(ibv_pd *pd, ibv_ah_attr *attr) {
-    return made<ibv_ah>([&](ibv_ah *&out) {
+    return make_object<ibv_ah>([&](ibv_ah *&out) {
         Hca *hca = hca_of(pd->context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("create_ah", Context::of(pd->context).device).error)
+        if (const int error = hca->match_faults("create_ah", Context::of(pd->context).device).error)
             return error;
         if (attr->port_num != 1)
             return EINVAL;

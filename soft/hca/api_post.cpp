@@ -84,13 +84,13 @@ int make_work(const Qp &qp, const ibv_send_wr &wr, Work &out) {
 }
 
 /// Injects a fatal error of the queue pair.
-void strike(Hca &hca, const Qp &qp) {
-    break_queue_pair(hca.fabric(), qp.id);
-    raise(hca.fabric(), qp.entry->context, {IBV_EVENT_QP_FATAL, qp.id});
+void inject_qp_error(Hca &hca, const Qp &qp) {
+    move_to_error(hca.fabric(), qp.id);
+    raise_event(hca.fabric(), qp.entry->context, {IBV_EVENT_QP_FATAL, qp.id});
 }
 
 int post_one(Hca &hca, Qp &qp, const ibv_send_wr &wr) {
-    const Hca::Fault fault = hca.fault("post_send", Context::of(qp.verbs.context).device);
+    const Hca::Fault fault = hca.match_faults("post_send", Context::of(qp.verbs.context).device);
     if (fault.error != 0)
         return fault.error;
     const ibv_qp_state state = qp_state(*qp.entry);
@@ -101,7 +101,7 @@ int post_one(Hca &hca, Qp &qp, const ibv_send_wr &wr) {
         return error;
     const int error = hca.engine().post(qp, std::move(work));
     if (fault.qp_error)
-        strike(hca, qp);
+        inject_qp_error(hca, qp);
     return error;
 }
 
@@ -125,7 +125,7 @@ int softhca::post_recv(ibv_qp *verbs, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     const auto post = [&] {
         if (!hca)
             return ENODEV;
-        const Hca::Fault fault = hca->fault("post_recv", entry.device);
+        const Hca::Fault fault = hca->match_faults("post_recv", entry.device);
         if (fault.error != 0)
             return fault.error;
         if (verbs->srq)
@@ -149,10 +149,10 @@ int softhca::post_recv(ibv_qp *verbs, ibv_recv_wr *wr, ibv_recv_wr **bad) {
             completion.status = IBV_WC_WR_FLUSH_ERR;
             completion.opcode = IBV_WC_RECV;
             completion.qp_num = verbs->qp_num;
-            complete(hca->fabric(), entry.recv_cq, completion);
+            push_completion(hca->fabric(), entry.recv_cq, completion);
         }
         if (fault.qp_error)
-            strike(*hca, Qp::of(verbs));
+            inject_qp_error(*hca, Qp::of(verbs));
         return 0;
     };
     for (; wr; wr = wr->next) {
@@ -170,7 +170,7 @@ int softhca::post_srq_recv(ibv_srq *verbs, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     const auto post = [&] {
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("post_recv", Context::of(verbs->context).device).error)
+        if (const int error = hca->match_faults("post_recv", Context::of(verbs->context).device).error)
             return error;
         Receive receive;
         if (const int error = make_receive(*wr, entry.ring.max_sge, receive))

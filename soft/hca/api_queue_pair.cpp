@@ -36,7 +36,7 @@ uint32_t lid_of_path(const ibv_ah_attr &path) {
 }
 
 /// Copies the attributes in `mask`.
-void adopt(Qp &qp, const ibv_qp_attr &from, int mask) {
+void copy_attributes(Qp &qp, const ibv_qp_attr &from, int mask) {
     ibv_qp_attr &to = qp.attr;
     QpEntry &entry = *qp.entry;
     const auto has = [mask](int bit) { return (mask & bit) != 0; };
@@ -108,8 +108,8 @@ void reset(Hca &hca, Qp &qp) {
         qp.entry->access.store(0);
         qp.entry->max_dest_rd_atomic.store(0);
     }
-    forget(hca.fabric(), qp.entry->send_cq, qp.id);
-    forget(hca.fabric(), qp.entry->recv_cq, qp.id);
+    drop_completions(hca.fabric(), qp.entry->send_cq, qp.id);
+    drop_completions(hca.fabric(), qp.entry->recv_cq, qp.id);
 }
 
 int check_queue_pair(const ibv_qp_init_attr &init) {
@@ -125,11 +125,11 @@ int check_queue_pair(const ibv_qp_init_attr &init) {
 } // namespace
 
 SOFTHCA_API ibv_srq *ibv_create_srq(ibv_pd *pd, ibv_srq_init_attr *init) {
-    return made<ibv_srq>([&](ibv_srq *&out) {
+    return make_object<ibv_srq>([&](ibv_srq *&out) {
         Hca *hca = hca_of(pd->context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("create_srq", Context::of(pd->context).device).error)
+        if (const int error = hca->match_faults("create_srq", Context::of(pd->context).device).error)
             return error;
         if (init->attr.max_wr == 0 || init->attr.max_wr > kMaxQueue || init->attr.max_sge > kMaxSge)
             return EINVAL;
@@ -196,7 +196,7 @@ SOFTHCA_API int ibv_destroy_srq(ibv_srq *verbs) {
         if (Hca *hca = hca_of(verbs->context)) {
             hca->remove(srq);
             srq.async_events.wait();
-            hca->fabric().drop(*srq.entry);
+            hca->fabric().destroy(*srq.entry);
         }
         Pd::of(verbs->pd).users.fetch_sub(1);
         delete &srq;
@@ -205,12 +205,12 @@ SOFTHCA_API int ibv_destroy_srq(ibv_srq *verbs) {
 }
 
 SOFTHCA_API ibv_qp *ibv_create_qp(ibv_pd *pd, ibv_qp_init_attr *init) {
-    return made<ibv_qp>([&](ibv_qp *&out) {
+    return make_object<ibv_qp>([&](ibv_qp *&out) {
         Hca *hca = hca_of(pd->context);
         if (!hca)
             return ENODEV;
         const Context &context = Context::of(pd->context);
-        if (const int error = hca->fault("create_qp", context.device).error)
+        if (const int error = hca->match_faults("create_qp", context.device).error)
             return error;
         if (const int error = check_queue_pair(*init))
             return error;
@@ -265,7 +265,7 @@ SOFTHCA_API int ibv_modify_qp(ibv_qp *verbs, ibv_qp_attr *attr, int mask) {
         Hca *hca = hca_of(verbs->context);
         if (!hca)
             return ENODEV;
-        if (const int error = hca->fault("modify_qp", Context::of(verbs->context).device).error)
+        if (const int error = hca->match_faults("modify_qp", Context::of(verbs->context).device).error)
             return error;
         Qp &qp = Qp::of(verbs);
         const ibv_qp_state from = qp_state(*qp.entry);
@@ -278,19 +278,19 @@ SOFTHCA_API int ibv_modify_qp(ibv_qp *verbs, ibv_qp_attr *attr, int mask) {
             if (const int error = check_attributes(*attr, mask))
                 return error;
             const gaudi::os::MutexLock paused(hca->engine().busy());
-            adopt(qp, *attr, mask);
+            copy_attributes(qp, *attr, mask);
         }
         if (to == IBV_QPS_RESET) {
             reset(*hca, qp);
         } else if (to == IBV_QPS_ERR) {
-            break_queue_pair(hca->fabric(), qp.id);
-            hca->engine().look();
+            move_to_error(hca->fabric(), qp.id);
+            hca->engine().wake();
         } else {
             // Another process may have moved it to the error state.
             uint32_t expected = from;
             if (!qp.entry->state.compare_exchange_strong(expected, to))
                 return EINVAL;
-            hca->engine().look();
+            hca->engine().wake();
         }
         verbs->state = to;
         return 0;
@@ -319,7 +319,7 @@ SOFTHCA_API int ibv_destroy_qp(ibv_qp *verbs) {
             hca->remove(qp);
             reset(*hca, qp);
             qp.async_events.wait();
-            hca->fabric().drop(*qp.entry);
+            hca->fabric().destroy(*qp.entry);
         }
         Pd::of(verbs->pd).users.fetch_sub(1);
         Cq::of(verbs->send_cq).users.fetch_sub(1);

@@ -14,7 +14,7 @@ Completion *ring(Fabric &fabric, const CqEntry &queue) {
 
 } // namespace
 
-void complete(Fabric &fabric, uint32_t id, const Completion &completion) {
+void push_completion(Fabric &fabric, uint32_t id, const Completion &completion) {
     CqEntry *queue = fabric.state().cqs.find(id);
     if (!queue)
         return;
@@ -43,12 +43,12 @@ void complete(Fabric &fabric, uint32_t id, const Completion &completion) {
     if (notify)
         notify_channel(fabric, channel, id);
     if (overrun)
-        raise(fabric, context, {IBV_EVENT_CQ_ERR, id});
+        raise_event(fabric, context, {IBV_EVENT_CQ_ERR, id});
 }
 
 int poll(Fabric &fabric, CqEntry &queue, int count, Completion *out) {
     // Empty is the common case for a polling program; no lock.
-    if (empty(queue))
+    if (is_empty(queue))
         return 0;
     const Lock lock(queue.mutex);
     const uint32_t tail = queue.tail.load(std::memory_order_relaxed);
@@ -68,7 +68,7 @@ void arm(CqEntry &queue, bool solicited_only) {
         queue.armed.store(Armed::solicited);
 }
 
-void forget(Fabric &fabric, uint32_t id, uint32_t qp_num) {
+void drop_completions(Fabric &fabric, uint32_t id, uint32_t qp_num) {
     CqEntry *queue = fabric.state().cqs.find(id);
     if (!queue)
         return;

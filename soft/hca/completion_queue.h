@@ -7,9 +7,9 @@
 namespace softhca {
 
 /// Pushes a completion to queue `id` and notifies its channel if armed. Does nothing when the queue is gone.
-void complete(Fabric &fabric, uint32_t id, const Completion &completion);
+void push_completion(Fabric &fabric, uint32_t id, const Completion &completion);
 
-inline bool empty(const CqEntry &queue) {
+inline bool is_empty(const CqEntry &queue) {
     return queue.tail.load(std::memory_order_acquire) == queue.head.load(std::memory_order_relaxed);
 }
 
@@ -20,6 +20,6 @@ int poll(Fabric &fabric, CqEntry &queue, int count, Completion *out);
 void arm(CqEntry &queue, bool solicited_only);
 
 /// Drops the completions of a queue pair that is being destroyed.
-void forget(Fabric &fabric, uint32_t id, uint32_t qp_num);
+void drop_completions(Fabric &fabric, uint32_t id, uint32_t qp_num);
 
 } // namespace softhca

@@ -9,22 +9,22 @@
 namespace softhca {
 namespace {
 
+using soft::assign;
 using soft::env;
-using soft::number;
-using soft::put;
-using soft::Sentence;
+using soft::parse_number;
+using soft::Unexpected;
 
-bool can_be_struck(std::string_view function) { return function_index(function).has_value(); }
+bool is_known_function(std::string_view function) { return function_index(function).has_value(); }
 
 constexpr soft::FaultGrammar kFaults{.variable = "SOFTHCA_FAULTS",
                                      .form = "FUNCTION[@DEVICE][#NTH[+]]=ACTION",
                                      .prefix = "ibv_",
                                      .device = "device",
                                      .devices = kMaxDevices,
-                                     .knows = can_be_struck};
+                                     .is_known = is_known_function};
 
 /// Parses an action; returns what is wrong with it, or nothing.
-std::string_view read_action(std::string_view action, FaultRule &rule) {
+std::string_view parse_action(std::string_view action, FaultRule &rule) {
     using Action = FaultRule::Action;
     if (action == "link_down") {
         rule.action = Action::link_down;
@@ -37,7 +37,7 @@ std::string_view read_action(std::string_view action, FaultRule &rule) {
             return "only post_send and post_recv have a queue pair to break";
         rule.action = Action::qp_error;
     } else if (soft::cut_prefix(action, "limit:")) {
-        const auto limit = number<uint64_t>(action);
+        const auto limit = parse_number<uint64_t>(action);
         if (!limit || (rule.function != "reg_mr" && rule.function != "reg_dmabuf_mr"))
             return "limit:COUNT is for reg_mr and reg_dmabuf_mr";
         rule.action = Action::limit;
@@ -58,24 +58,24 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
         return pace;
     pace.mode = soft::cut_prefix(text, "virtual:") ? Pace::Mode::virtual_clock : Pace::Mode::real;
     const auto done =
-        soft::read_pace("SOFTHCA_PACE", text, {{"link", &pace.ns_per_byte}}, {{"latency", &pace.latency_ns}});
+        soft::parse_figures("SOFTHCA_PACE", text, {{"link", &pace.ns_per_byte}}, {{"latency", &pace.latency_ns}});
     if (!done)
-        return Sentence(done.error());
+        return Unexpected(done.error());
     return pace;
 }
 
 tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view text) {
-    return soft::read_rules(text, kFaults, read_action);
+    return soft::parse_rules(text, kFaults, parse_action);
 }
 
 tl::expected<Config, std::string> read_config() {
     Config config;
     std::string wrong;
-    if (!put(soft::read_count("SOFTHCA_DEVICES", config.devices, kMaxDevices), config.devices, wrong) ||
-        !put(parse_pace(env("SOFTHCA_PACE")), config.pace, wrong) ||
-        !put(parse_faults(env("SOFTHCA_FAULTS")), config.faults, wrong) ||
-        !put(soft::make_directory("SOFTHCA_DIR", "softhca", "processes meet in its memory"), config.dir, wrong))
-        return Sentence(wrong);
+    if (!assign(soft::read_count("SOFTHCA_DEVICES", config.devices, kMaxDevices), config.devices, wrong) ||
+        !assign(parse_pace(env("SOFTHCA_PACE")), config.pace, wrong) ||
+        !assign(parse_faults(env("SOFTHCA_FAULTS")), config.faults, wrong) ||
+        !assign(soft::make_directory("SOFTHCA_DIR", "softhca", "processes meet in its memory"), config.dir, wrong))
+        return Unexpected(wrong);
     config.clock_dir = soft::directory_name("SOFTGAUDI_DIR", "softgaudi");
     return config;
 }

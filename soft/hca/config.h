@@ -12,7 +12,7 @@
 namespace softhca {
 
 /// One rule of SOFTHCA_FAULTS: the calls it applies to and its action.
-struct FaultRule : soft::StruckCalls {
+struct FaultRule : soft::CallPattern {
     enum class Action { fail, limit, link_down, link_up, qp_error, device_fatal };
 
     Action action = Action::fail;
@@ -28,7 +28,7 @@ struct Pace {
     double ns_per_byte = 0;
     uint64_t latency_ns = 0;
 
-    bool timed() const { return mode != Mode::unpaced; }
+    bool is_timed() const { return mode != Mode::unpaced; }
 };
 
 struct Config {

@@ -20,7 +20,7 @@ namespace softhca {
 namespace {
 
 /// Whether the card whose memory is in `dir` was reset or lost since it was opened; false without such a card.
-bool card_down(const std::string &dir) {
+bool is_card_down(const std::string &dir) {
     const softgaudi::File file(open(fmt::format("{}/state", dir).c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0 || static_cast<size_t>(info.st_size) != sizeof(softgaudi::CardState))
@@ -55,7 +55,7 @@ tl::expected<DmaBuf, int> inspect_dmabuf(int fd) {
     if (slash == std::string::npos || std::sscanf(path.c_str() + slash, "/dmabuf-%llu-%llu-", &base, &size) != 2)
         return tl::unexpected(EINVAL);
     // The driver refuses an importer with EPERM only: the two devices cannot reach each other.
-    if (card_down(path.substr(0, slash)))
+    if (is_card_down(path.substr(0, slash)))
         return tl::unexpected(EPERM);
     out.base = base;
     out.size = size;

@@ -103,7 +103,7 @@ int Engine::post(Qp &qp, Work work) {
         return true;
     };
     m_misses.store(0, std::memory_order_relaxed);
-    m_clock.host_called();
+    m_clock.count_host_call();
     if (m_clock.is_virtual()) {
         // On that clock the bytes are under way from this instant, not from when a thread gets to them.
         const MutexLock busy(m_busy);
@@ -118,7 +118,7 @@ int Engine::post(Qp &qp, Work work) {
     if (!push())
         return ENOMEM;
     // A small request takes less time than waking the thread.
-    if (fresh && small && !m_pace.timed() && step_here(qp))
+    if (fresh && small && !m_pace.is_timed() && step_here(qp))
         return 0;
     wake_thread(qp);
     return 0;
@@ -137,13 +137,13 @@ bool Engine::step_here(Qp &qp) {
     if (qp_state(*qp.entry) == IBV_QPS_SQD)
         return false;
     step(qp);
-    if (peers().imported_from_others())
+    if (peers().has_foreign_imports())
         start_to_hear_of_deregistrations();
     const MutexLock own(qp.mutex);
     return qp.work.empty();
 }
 
-void Engine::help() {
+void Engine::run_one_request() {
     if (m_clock.is_virtual()) {
         // So many polls in a row mean that the host waits: the clock moves to the next event.
         if (m_misses.fetch_add(1, std::memory_order_relaxed) + 1 < kMisses)
@@ -152,7 +152,7 @@ void Engine::help() {
         m_clock.advance();
         return;
     }
-    if (m_pace.timed() || m_waiting.load(std::memory_order_relaxed) == 0)
+    if (m_pace.is_timed() || m_waiting.load(std::memory_order_relaxed) == 0)
         return;
     if (!m_busy.try_lock())
         return;
@@ -162,7 +162,7 @@ void Engine::help() {
         step(*qp);
 }
 
-void Engine::look() { m_fabric.process().wake.signal(); }
+void Engine::wake() { m_fabric.process().wake.signal(); }
 
 void Engine::forget(Qp &qp) {
     const MutexLock busy(m_busy);
@@ -209,12 +209,12 @@ void Engine::run() {
             }
         }
         peers().close_deregistered(); // another process may have signalled a deregistration
-        rest(seen, deadline);
+        wait_for_work(seen, deadline);
     }
 }
 
 /// Waits for work, at most until `deadline`.
-void Engine::rest(uint32_t seen, uint64_t deadline) {
+void Engine::wait_for_work(uint32_t seen, uint64_t deadline) {
     const Event &wake = m_fabric.process().wake;
     if (!m_clock.is_virtual()) {
         wake.wait(seen, deadline);
@@ -306,17 +306,17 @@ void Engine::finish(Qp &qp, const Work &work, Outcome outcome) {
     } else {
         device.errors.fetch_add(1, std::memory_order_relaxed);
     }
-    Delivery delivery{carried(outcome), qp.id, std::move(outcome.notices), outcome.broken, outcome.event};
+    Delivery delivery{occupy_link(outcome), qp.id, std::move(outcome.notices), outcome.failed_qp, outcome.event};
     if (!ok || (work.flags & IBV_SEND_SIGNALED) != 0 || qp.init.sq_sig_all != 0)
         delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, work, outcome.status, outcome.bytes)});
     if (!ok)
-        fail(qp); // first, so that the completion is seen with the queue pair in error
+        move_to_error_state(qp); // first, so that the completion is seen with the queue pair in error
     deliver(qp, std::move(delivery));
 }
 
-void Engine::fail(Qp &qp) {
+void Engine::move_to_error_state(Qp &qp) {
     if (qp.entry->type != IBV_QPT_UD) {
-        break_queue_pair(m_fabric, qp.id);
+        move_to_error(m_fabric, qp.id);
         return;
     }
     uint32_t expected = IBV_QPS_RTS;
@@ -332,8 +332,8 @@ void Engine::flush(Qp &qp, std::deque<Work> work) {
 }
 
 /// Occupies the link; returns when it has carried the message.
-uint64_t Engine::carried(const Outcome &outcome) {
-    if (!m_pace.timed() || outcome.status != IBV_WC_SUCCESS)
+uint64_t Engine::occupy_link(const Outcome &outcome) {
+    if (!m_pace.is_timed() || outcome.status != IBV_WC_SUCCESS)
         return 0;
     DeviceEntry &device = m_fabric.state().devices[outcome.source];
     const Lock lock(m_fabric.state().link);
@@ -343,8 +343,8 @@ uint64_t Engine::carried(const Outcome &outcome) {
 }
 
 void Engine::deliver(Qp &qp, Delivery &&delivery) {
-    if (!m_pace.timed()) {
-        hand_over(delivery);
+    if (!m_pace.is_timed()) {
+        push_completions_of(delivery);
         return;
     }
     // Completions of one queue pair stay in order, whichever link each used.
@@ -354,28 +354,28 @@ void Engine::deliver(Qp &qp, Delivery &&delivery) {
     m_deliveries.insert(later, std::move(delivery));
 }
 
-void Engine::hand_over(const Delivery &delivery) {
-    const auto tell = [&] {
+void Engine::push_completions_of(const Delivery &delivery) {
+    const auto push_completions = [&] {
         for (const Notice &notice : delivery.notices)
-            complete(m_fabric, notice.cq, notice.completion);
+            push_completion(m_fabric, notice.cq, notice.completion);
     };
-    if (delivery.broken == 0) {
-        tell();
+    if (delivery.failed_qp == 0) {
+        push_completions();
         return;
     }
-    const QpEntry *peer = m_fabric.state().qps.find(delivery.broken);
+    const QpEntry *peer = m_fabric.state().qps.find(delivery.failed_qp);
     const uint32_t context = peer ? peer->context : 0;
-    break_queue_pair(m_fabric, delivery.broken, tell);
+    move_to_error(m_fabric, delivery.failed_qp, push_completions);
     if (delivery.event >= 0)
-        raise(m_fabric, context, {static_cast<uint32_t>(delivery.event), delivery.broken});
+        raise_event(m_fabric, context, {static_cast<uint32_t>(delivery.event), delivery.failed_qp});
 }
 
 bool Engine::deliver_due(uint64_t now, uint64_t &deadline) {
-    if (!m_pace.timed())
+    if (!m_pace.is_timed())
         return false;
     bool any = false;
     for (; !m_deliveries.empty() && m_deliveries.front().when <= now; any = true) {
-        hand_over(m_deliveries.front());
+        push_completions_of(m_deliveries.front());
         m_deliveries.pop_front();
     }
     if (!m_deliveries.empty())

@@ -26,10 +26,10 @@ public:
     /// Queues a request; 0, or ENOMEM when the queue is full.
     int post(Qp &qp, Work work);
     /// Executes one request, if there is one, in the thread of a program that polls for a completion.
-    void help();
+    void run_one_request();
     /// Wakes the engine after the state of a queue pair changed.
-    void look();
-    /// Nothing is being worked on while the caller holds this.
+    void wake();
+    /// The engine executes no request while the caller holds this lock.
     gaudi::os::Mutex &busy() GAUDI_RETURNS_LOCK(m_busy) { return m_busy; }
     Peers &peers() { return m_requester.peers(); }
     /// Removes all work of a queue pair that is reset or destroyed; afterwards the engine does not access it.
@@ -41,7 +41,7 @@ private:
         uint64_t when;
         uint32_t qp;
         std::vector<Notice> notices;
-        uint32_t broken;
+        uint32_t failed_qp;
         int event;
     };
 
@@ -57,14 +57,14 @@ private:
     void flush(Qp &qp, std::deque<Work> work) GAUDI_REQUIRES(m_busy);
     void finish(Qp &qp, const Work &work, Outcome outcome) GAUDI_REQUIRES(m_busy);
     /// Moves a queue pair whose request failed to its error state.
-    void fail(Qp &qp);
-    uint64_t carried(const Outcome &outcome);
+    void move_to_error_state(Qp &qp);
+    uint64_t occupy_link(const Outcome &outcome);
     void deliver(Qp &qp, Delivery &&delivery) GAUDI_REQUIRES(m_busy);
-    void hand_over(const Delivery &delivery);
+    void push_completions_of(const Delivery &delivery);
     bool deliver_due(uint64_t now, uint64_t &deadline) GAUDI_REQUIRES(m_busy);
     void list(Qp &qp);
     void unlist(Qp &qp) GAUDI_REQUIRES(m_mutex, qp.mutex);
-    void rest(uint32_t seen, uint64_t deadline);
+    void wait_for_work(uint32_t seen, uint64_t deadline);
 
     Fabric &m_fabric;
     const Pace m_pace;

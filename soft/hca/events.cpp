@@ -15,14 +15,14 @@ namespace softhca {
 namespace {
 
 /// Writes one record, which is small enough for an atomic pipe write.
-void put(const std::string &path, const void *record, size_t bytes) {
+void write_record(const std::string &path, const void *record, size_t bytes) {
     const File fifo(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
     if (fifo && write(fifo.get(), record, bytes) == static_cast<ssize_t>(bytes))
         return;
     const int error = errno;
     if (error == ENOENT || error == ENXIO || error == EPIPE)
         return; // the context, the channel or its process has just ended
-    if (is_first(Shortage::event, error))
+    if (mark_reported(Shortage::event, error))
         report(
             fmt::format("an event is lost because {} cannot be written to: {}{}; a program that waits for it may wait "
                         "for ever",
@@ -38,22 +38,22 @@ int make_fifo(const std::string &path) {
     return open(path.c_str(), O_RDWR | O_CLOEXEC);
 }
 
-void raise(Fabric &fabric, uint32_t id, const AsyncRecord &record) {
+void raise_event(Fabric &fabric, uint32_t id, const AsyncRecord &record) {
     if (fabric.state().contexts.find(id))
-        put(fabric.context_fifo(id), &record, sizeof record);
+        write_record(fabric.context_fifo(id), &record, sizeof record);
 }
 
-void raise_on_device(Fabric &fabric, unsigned device, const AsyncRecord &record) {
+void raise_device_event(Fabric &fabric, unsigned device, const AsyncRecord &record) {
     for (const ContextEntry &context : fabric.state().contexts.entries) {
         const uint32_t id = context.id.load();
         if (id != 0 && context.device == device)
-            raise(fabric, id, record);
+            raise_event(fabric, id, record);
     }
 }
 
 void notify_channel(Fabric &fabric, uint32_t id, uint32_t cq) {
     if (fabric.state().channels.find(id))
-        put(fabric.channel_fifo(id), &cq, sizeof cq);
+        write_record(fabric.channel_fifo(id), &cq, sizeof cq);
 }
 
 } // namespace softhca

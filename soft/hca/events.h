@@ -19,9 +19,9 @@ struct AsyncRecord {
 int make_fifo(const std::string &path);
 
 /// Queues an event of context `id`. Does nothing when the context is gone.
-void raise(Fabric &fabric, uint32_t id, const AsyncRecord &record);
+void raise_event(Fabric &fabric, uint32_t id, const AsyncRecord &record);
 /// Queues an event of every context of a device.
-void raise_on_device(Fabric &fabric, unsigned device, const AsyncRecord &record);
+void raise_device_event(Fabric &fabric, unsigned device, const AsyncRecord &record);
 
 /// Notifies channel `id` of a completion in queue `cq`.
 void notify_channel(Fabric &fabric, uint32_t id, uint32_t cq);

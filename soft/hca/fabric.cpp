@@ -40,7 +40,7 @@ std::unique_ptr<Fabric> Fabric::open(const std::string &dir) {
     return std::unique_ptr<Fabric>(new Fabric(dir, state, std::move(file)));
 }
 
-bool Fabric::enter() {
+bool Fabric::join() {
     {
         const Lock lock(m_state->tables);
         reclaim();
@@ -58,9 +58,9 @@ bool Fabric::enter() {
     return entry != nullptr;
 }
 
-bool Fabric::alive(uint32_t process) const {
+bool Fabric::is_alive(uint32_t process) const {
     return m_state->processes.entries[process].id.load() != 0 &&
-           softgaudi::byte_locked(m_file.get(), place_byte(process));
+           softgaudi::is_byte_locked(m_file.get(), place_byte(process));
 }
 
 bool Fabric::allocate(size_t bytes, Extent &extent) {
@@ -107,59 +107,59 @@ std::string Fabric::channel_fifo(uint32_t id) const { return fmt::format("{}/cha
 
 // ---- destruction of objects: clearing the id first keeps other processes from starting to use one
 
-void Fabric::empty(ContextEntry &entry) { unlink(context_fifo(entry.id.exchange(0)).c_str()); }
+void Fabric::clear_entry(ContextEntry &entry) { unlink(context_fifo(entry.id.exchange(0)).c_str()); }
 
-void Fabric::empty(ChannelEntry &entry) { unlink(channel_fifo(entry.id.exchange(0)).c_str()); }
+void Fabric::clear_entry(ChannelEntry &entry) { unlink(channel_fifo(entry.id.exchange(0)).c_str()); }
 
-void Fabric::empty(CqEntry &entry) {
+void Fabric::clear_entry(CqEntry &entry) {
     const Lock lock(entry.mutex);
     entry.id.store(0);
     release(entry.extent);
 }
 
-void Fabric::empty(SrqEntry &entry) {
+void Fabric::clear_entry(SrqEntry &entry) {
     const Lock lock(entry.mutex);
     entry.id.store(0);
     release(entry.ring.extent);
 }
 
-void Fabric::empty(QpEntry &entry) {
+void Fabric::clear_entry(QpEntry &entry) {
     const Lock lock(entry.mutex);
     entry.id.store(0);
     release(entry.ring.extent);
 }
 
-void Fabric::empty(MrEntry &entry) {
+void Fabric::clear_entry(MrEntry &entry) {
     if (entry.id.exchange(0) != kClosing)
         m_state->devices[entry.device].regions.fetch_sub(1);
 }
 
-void Fabric::drop(ContextEntry &entry) {
+void Fabric::destroy(ContextEntry &entry) {
     const Lock lock(m_state->tables);
-    empty(entry);
+    clear_entry(entry);
 }
 
-void Fabric::drop(ChannelEntry &entry) {
+void Fabric::destroy(ChannelEntry &entry) {
     const Lock lock(m_state->tables);
-    empty(entry);
+    clear_entry(entry);
 }
 
-void Fabric::drop(CqEntry &entry) {
+void Fabric::destroy(CqEntry &entry) {
     const Lock lock(m_state->tables);
-    empty(entry);
+    clear_entry(entry);
 }
 
-void Fabric::drop(SrqEntry &entry) {
+void Fabric::destroy(SrqEntry &entry) {
     const Lock lock(m_state->tables);
-    empty(entry);
+    clear_entry(entry);
 }
 
-void Fabric::drop(QpEntry &entry) {
+void Fabric::destroy(QpEntry &entry) {
     const Lock lock(m_state->tables);
-    empty(entry);
+    clear_entry(entry);
 }
 
-void Fabric::drop(MrEntry &entry) {
+void Fabric::destroy(MrEntry &entry) {
     const uint32_t key = entry.id.load();
     {
         // The key is invalid at once, but the entry is free only when no engine moves its bytes.
@@ -167,7 +167,7 @@ void Fabric::drop(MrEntry &entry) {
         entry.id.store(kClosing, std::memory_order_seq_cst);
         m_state->devices[entry.device].regions.fetch_sub(1);
     }
-    await_untouched(key);
+    wait_for_copies(key);
     const bool imported = entry.imported.load(std::memory_order_seq_cst) != 0;
     entry.id.store(0, std::memory_order_seq_cst);
     if (imported)
@@ -181,13 +181,13 @@ void Fabric::wake_engines() {
     }
 }
 
-void Fabric::await_untouched(uint32_t key) {
+void Fabric::wait_for_copies(uint32_t key) {
     // An engine touches a region for one piece of a copy. The limit is for an engine that is stopped in the middle.
-    const uint64_t patience = monotonic_ns() + 2'000'000'000;
+    const uint64_t deadline = monotonic_ns() + 2'000'000'000;
     for (ProcessEntry &process : m_state->processes.entries) {
         for (const auto &touched : process.touching) {
             while (process.id.load() != 0 && touched.load(std::memory_order_seq_cst) == key &&
-                   monotonic_ns() < patience && (kill(process.pid.load(), 0) == 0 || errno == EPERM))
+                   monotonic_ns() < deadline && (kill(process.pid.load(), 0) == 0 || errno == EPERM))
                 sched_yield();
         }
     }
@@ -197,13 +197,13 @@ bool Fabric::reclaim() {
     bool any = false, imported = false;
     for (ProcessEntry &process : m_state->processes.entries) {
         const auto index = static_cast<uint32_t>(&process - m_state->processes.entries.data());
-        if (process.id.load() == 0 || alive(index))
+        if (process.id.load() == 0 || is_alive(index))
             continue;
         const auto sweep = [&](auto &table) {
             m_state->tables.assert_held();
             for (auto &entry : table.entries) {
                 if (entry.id.load() != 0 && entry.process == index)
-                    empty(entry);
+                    clear_entry(entry);
             }
         };
         sweep(m_state->qps);

@@ -23,7 +23,7 @@ public:
     const std::string &dir() const { return m_dir; }
 
     /// Registers this process in the fabric; false, with errno, when the table is full or the lock fails.
-    bool enter();
+    bool join();
     uint32_t self() const { return m_self; } // index in the table of processes
     ProcessEntry &process() const { return m_state->processes.entries[m_self]; }
 
@@ -63,20 +63,20 @@ public:
     unsigned char *memory(const Extent &extent) const;
 
     // ---- destruction of objects
-    void drop(ContextEntry &entry) GAUDI_EXCLUDES(m_state->tables);
-    void drop(ChannelEntry &entry) GAUDI_EXCLUDES(m_state->tables);
-    void drop(CqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
-    void drop(SrqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
-    void drop(QpEntry &entry) GAUDI_EXCLUDES(m_state->tables);
-    void drop(MrEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void destroy(ContextEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void destroy(ChannelEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void destroy(CqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void destroy(SrqEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void destroy(QpEntry &entry) GAUDI_EXCLUDES(m_state->tables);
+    void destroy(MrEntry &entry) GAUDI_EXCLUDES(m_state->tables);
 
     std::string context_fifo(uint32_t id) const;
     std::string channel_fifo(uint32_t id) const;
 
     /// Whether the process of this entry still runs the program that registered.
-    bool alive(uint32_t process) const;
+    bool is_alive(uint32_t process) const;
     /// Called in the child of a fork: the registration belongs to the parent alone.
-    void leave() { m_place = File(); }
+    void close_place() { m_place = File(); }
 
 private:
     Fabric(std::string dir, State *state, File file) : m_dir(std::move(dir)), m_state(state), m_file(std::move(file)) {}
@@ -94,13 +94,13 @@ private:
     }
     /// Frees the entries of dead processes; true when there were any.
     bool reclaim() GAUDI_REQUIRES(m_state->tables);
-    void empty(ContextEntry &entry) GAUDI_REQUIRES(m_state->tables);
-    void empty(ChannelEntry &entry) GAUDI_REQUIRES(m_state->tables);
-    void empty(CqEntry &entry) GAUDI_REQUIRES(m_state->tables);
-    void empty(SrqEntry &entry) GAUDI_REQUIRES(m_state->tables);
-    void empty(QpEntry &entry) GAUDI_REQUIRES(m_state->tables);
-    void empty(MrEntry &entry) GAUDI_REQUIRES(m_state->tables);
-    void await_untouched(uint32_t key);
+    void clear_entry(ContextEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void clear_entry(ChannelEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void clear_entry(CqEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void clear_entry(SrqEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void clear_entry(QpEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void clear_entry(MrEntry &entry) GAUDI_REQUIRES(m_state->tables);
+    void wait_for_copies(uint32_t key);
     /// Makes the engines close the dma-bufs of deregistered regions.
     void wake_engines();
 

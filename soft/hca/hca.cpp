@@ -20,7 +20,7 @@ const char *bus_id(unsigned device) {
 
 Hca *Hca::get() { return soft::Instance<Hca>::get(); }
 
-bool Hca::current(const Hca *hca) { return hca && soft::Instance<Hca>::made() == hca; }
+bool Hca::is_current(const Hca *hca) { return hca && soft::Instance<Hca>::made() == hca; }
 
 std::unique_ptr<Hca> Hca::make() {
     auto config = read_config();
@@ -40,7 +40,7 @@ bool Hca::set_up() {
         report(fmt::format("cannot set up {}/fabric: {}", m_config.dir, std::strerror(errno)));
         return false;
     }
-    if (!m_fabric->enter()) {
+    if (!m_fabric->join()) {
         report(errno == ENOMEM ? fmt::format("too many processes share {}", m_config.dir)
                                : fmt::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
         return false;
@@ -84,12 +84,12 @@ void Hca::name_devices() {
     }
 }
 
-Hca::Fault Hca::fault(Function function, unsigned device) {
+Hca::Fault Hca::match_faults(Function function, unsigned device) {
     Fault fault;
     using Action = FaultRule::Action;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (!m_fault_counts.strikes(i, rule, kFunctions[function.index], device))
+        if (!m_fault_counts.count_call(i, rule, kFunctions[function.index], device))
             continue;
         DeviceEntry &entry = state().devices[device];
         switch (rule.action) {
@@ -104,14 +104,14 @@ Hca::Fault Hca::fault(Function function, unsigned device) {
             break;
         case Action::link_down:
             if (entry.down.exchange(1) == 0)
-                raise_on_device(*m_fabric, device, {IBV_EVENT_PORT_ERR, 1});
+                raise_device_event(*m_fabric, device, {IBV_EVENT_PORT_ERR, 1});
             break;
         case Action::link_up:
             if (entry.down.exchange(0) != 0)
-                raise_on_device(*m_fabric, device, {IBV_EVENT_PORT_ACTIVE, 1});
+                raise_device_event(*m_fabric, device, {IBV_EVENT_PORT_ACTIVE, 1});
             break;
         case Action::device_fatal:
-            raise_on_device(*m_fabric, device, {IBV_EVENT_DEVICE_FATAL, 0});
+            raise_device_event(*m_fabric, device, {IBV_EVENT_DEVICE_FATAL, 0});
             fault.error = EIO;
             break;
         }

@@ -22,7 +22,7 @@ public:
     /// Null when the environment is wrong, which is reported on stderr once.
     static Hca *get();
     /// Whether `hca` belongs to this process; false in a child of fork for an inherited one.
-    static bool current(const Hca *hca);
+    static bool is_current(const Hca *hca);
 
     const Config &config() const { return m_config; }
     Fabric &fabric() const { return *m_fabric; }
@@ -36,7 +36,7 @@ public:
         int error = 0;
         bool qp_error = false;
     };
-    Fault fault(Function function, unsigned device);
+    Fault match_faults(Function function, unsigned device);
 
     // ---- objects by the ids in events
     template <class T>
@@ -61,7 +61,7 @@ private:
     static std::unique_ptr<Hca> make();
     explicit Hca(Config config);
     bool set_up();
-    void forked() { m_fabric->leave(); } // a child must not complete the work of its parent
+    void forked() { m_fabric->close_place(); } // a child must not complete the work of its parent
     bool make_clock();
     void name_devices();
 

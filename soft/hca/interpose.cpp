@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kDirectory = "/dev/infiniband";
 constexpr std::string_view kPrefix = "/dev/infiniband/uverbs_softhca";
 
-bool ours(const char *path) {
+bool is_software_device(const char *path) {
     const std::string_view name = path ? path : "";
     if (name == kDirectory) {
         const Hca *hca = Hca::get();
@@ -39,16 +39,16 @@ int answer(const char *path, struct stat *out) {
 } // namespace
 
 SOFTHCA_API int stat(const char *path, struct stat *out) noexcept {
-    return ours(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
+    return is_software_device(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
 }
 
 // Called by programs built with a glibc before 2.33.
 SOFTHCA_API int __xstat(int, const char *path, struct stat *out) noexcept {
-    return ours(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
+    return is_software_device(path) ? answer(path, out) : fstatat(AT_FDCWD, path, out, 0);
 }
 
 SOFTHCA_API int access(const char *path, int mode) noexcept {
-    if (!ours(path))
+    if (!is_software_device(path))
         return faccessat(AT_FDCWD, path, mode, 0);
     if ((mode & X_OK) == 0 || path == kDirectory)
         return 0;

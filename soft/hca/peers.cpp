@@ -52,7 +52,7 @@ const char *import_advice(int error) {
 void report_refused_import(const MrEntry &region, int32_t pid, int error) {
     if (error == ENOENT || error == ESRCH)
         return; // the process has exited, which the retries of the request detect
-    if (is_first(Shortage::import, error))
+    if (mark_reported(Shortage::import, error))
         report(
             fmt::format("cannot open the dma-buf of a memory region (descriptor {} of process {}): {}; requests that "
                         "use it fail{}",
@@ -61,10 +61,10 @@ void report_refused_import(const MrEntry &region, int32_t pid, int error) {
 
 } // namespace
 
-bool Peers::alive(uint32_t process) const { return process == m_fabric.self() || m_fabric.alive(process); }
+bool Peers::is_alive(uint32_t process) const { return process == m_fabric.self() || m_fabric.is_alive(process); }
 
-bool Peers::dying(uint32_t process) const {
-    if (!alive(process))
+bool Peers::is_dying(uint32_t process) const {
+    if (!is_alive(process))
         return true;
     char byte = 0;
     const iovec local{&byte, 1}, remote{nullptr, 1};
@@ -140,8 +140,9 @@ void Peers::close_deregistered() {
 }
 
 void Peers::close_deregistered_and_dead() {
-    close_if(
-        [this](const Import &import) { return !m_fabric.state().mrs.find(import.key()) || !alive(import.process()); });
+    close_if([this](const Import &import) {
+        return !m_fabric.state().mrs.find(import.key()) || !is_alive(import.process());
+    });
 }
 
 } // namespace softhca

@@ -17,9 +17,9 @@ public:
     explicit Peers(Fabric &fabric) : m_fabric(fabric) {}
 
     /// Whether the process still runs. Cheap enough for every message.
-    bool alive(uint32_t process) const;
+    bool is_alive(uint32_t process) const;
     /// The same after an access to its memory failed: a dying process loses its memory before its locks.
-    bool dying(uint32_t process) const;
+    bool is_dying(uint32_t process) const;
 
     /// The dma-buf of a region, opened by this process.
     class Import {
@@ -33,7 +33,7 @@ public:
         uint32_t process() const { return m_process; }
         int fd() const { return m_file.get(); }
         /// The region's bytes, as an argument for system calls; null where they cannot be mapped.
-        const unsigned char *window() const { return m_map ? m_map + m_begin : nullptr; }
+        const unsigned char *bytes() const { return m_map ? m_map + m_begin : nullptr; }
 
     private:
         const uint32_t m_key, m_process; // of the region and of its owner
@@ -47,7 +47,7 @@ public:
     /// failure.
     ImportPtr import(MrEntry &region, uint32_t key);
     /// Whether a dma-buf of another process was ever opened: that process wakes the engine when it deregisters.
-    bool imported_from_others() const { return m_from_others.load(std::memory_order_relaxed); }
+    bool has_foreign_imports() const { return m_from_others.load(std::memory_order_relaxed); }
 
     // ---- for any thread; a running copy keeps its import
     /// Closes the dma-bufs of deregistered regions.

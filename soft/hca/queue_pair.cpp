@@ -54,32 +54,32 @@ int check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int m
     return EINVAL;
 }
 
-void break_queue_pair(Fabric &fabric, uint32_t id, const std::function<void()> &reason) {
-    const auto tell = [&] {
+void move_to_error(Fabric &fabric, uint32_t id, const std::function<void()> &reason) {
+    const auto push_reason = [&] {
         if (reason)
             reason();
     };
     QpEntry *entry = fabric.state().qps.find(id);
     if (!entry)
-        return tell();
+        return push_reason();
     std::vector<uint64_t> flushed;
     uint32_t recv_cq = 0, context = 0, process = 0;
-    bool shared = false, broken = false;
+    bool shared = false, moved = false;
     {
         const Lock lock(entry->mutex);
-        broken = entry->id.load() == id && qp_state(*entry) != IBV_QPS_ERR;
-        if (broken)
+        moved = entry->id.load() == id && qp_state(*entry) != IBV_QPS_ERR;
+        if (moved)
             entry->state.store(IBV_QPS_ERR, std::memory_order_release);
         recv_cq = entry->recv_cq;
         context = entry->context;
         process = entry->process;
         shared = entry->srq != 0;
         Receive receive;
-        while (broken && pop(fabric, entry->ring, receive))
+        while (moved && pop(fabric, entry->ring, receive))
             flushed.push_back(receive.wr_id);
     }
-    tell();
-    if (!broken)
+    push_reason();
+    if (!moved)
         return;
     for (const uint64_t wr_id : flushed) {
         Completion completion{};
@@ -87,10 +87,10 @@ void break_queue_pair(Fabric &fabric, uint32_t id, const std::function<void()> &
         completion.status = IBV_WC_WR_FLUSH_ERR;
         completion.opcode = IBV_WC_RECV;
         completion.qp_num = id;
-        complete(fabric, recv_cq, completion);
+        push_completion(fabric, recv_cq, completion);
     }
     if (shared)
-        raise(fabric, context, {IBV_EVENT_QP_LAST_WQE_REACHED, id});
+        raise_event(fabric, context, {IBV_EVENT_QP_LAST_WQE_REACHED, id});
     fabric.state().processes.entries[process].wake.signal();
 }
 

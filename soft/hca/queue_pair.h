@@ -20,6 +20,6 @@ int check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int m
 /// Moves a queue pair of any process to the error state: flushes its receives and wakes the owner's engine, which
 /// flushes the sends. `reason` pushes the completion with the cause, after the state change and before the flushed
 /// ones.
-void break_queue_pair(Fabric &fabric, uint32_t id, const std::function<void()> &reason = {});
+void move_to_error(Fabric &fabric, uint32_t id, const std::function<void()> &reason = {});
 
 } // namespace softhca

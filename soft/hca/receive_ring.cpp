@@ -17,7 +17,7 @@ unsigned char *place(Fabric &fabric, const ReceiveRing &ring, uint32_t number) {
 size_t ring_bytes(uint32_t capacity, uint32_t max_sge) { return capacity * stride(max_sge); }
 
 bool push(Fabric &fabric, ReceiveRing &ring, const Receive &receive) {
-    if (ring.capacity == 0 || waiting(ring) >= ring.capacity)
+    if (ring.capacity == 0 || count_receives(ring) >= ring.capacity)
         return false;
     std::memcpy(place(fabric, ring, ring.tail), &receive, stride(receive.sges));
     ++ring.tail;
@@ -25,7 +25,7 @@ bool push(Fabric &fabric, ReceiveRing &ring, const Receive &receive) {
 }
 
 bool pop(Fabric &fabric, ReceiveRing &ring, Receive &receive) {
-    if (waiting(ring) == 0)
+    if (count_receives(ring) == 0)
         return false;
     std::memcpy(&receive, place(fabric, ring, ring.head), stride(ring.max_sge));
     ++ring.head;

@@ -10,7 +10,7 @@ namespace softhca {
 /// Bytes that a ring of this shape needs.
 size_t ring_bytes(uint32_t capacity, uint32_t max_sge);
 
-inline uint32_t waiting(const ReceiveRing &ring) { return ring.tail - ring.head; }
+inline uint32_t count_receives(const ReceiveRing &ring) { return ring.tail - ring.head; }
 
 /// False when the ring is full.
 bool push(Fabric &fabric, ReceiveRing &ring, const Receive &receive);

@@ -14,7 +14,7 @@ void report(std::string_view sentence) {
     std::fprintf(stderr, "softhca: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
 }
 
-bool is_first(Shortage shortage, int error) {
+bool mark_reported(Shortage shortage, int error) {
     constexpr size_t kShortages = static_cast<size_t>(Shortage::event) + 1;
     constexpr size_t kErrors = 192; // more than Linux has
     static std::array<std::array<std::atomic<bool>, kErrors>, kShortages> known;

@@ -14,6 +14,6 @@ void report(std::string_view sentence);
 enum class Shortage { import, map, copy, event };
 
 /// Marks a cause as reported; true the first time, so that it is printed once and not for each message.
-bool is_first(Shortage shortage, int error);
+bool mark_reported(Shortage shortage, int error);
 
 } // namespace softhca

@@ -28,19 +28,19 @@ Outcome failed(ibv_wc_status status) {
 /// The responder's queue pair fails too, with an event.
 Outcome refused(ibv_wc_status status, uint32_t peer, int event = IBV_EVENT_QP_ACCESS_ERR) {
     Outcome outcome = failed(status);
-    outcome.broken = peer;
+    outcome.failed_qp = peer;
     outcome.event = event;
     return outcome;
 }
 
-Outcome again(Outcome::Next next, uint64_t delay_ns = 0) {
+Outcome retry_later(Outcome::Next next, uint64_t delay_ns = 0) {
     Outcome outcome;
     outcome.next = next;
     outcome.delay_ns = delay_ns;
     return outcome;
 }
 
-bool answers(ibv_qp_state state) {
+bool can_respond(ibv_qp_state state) {
     return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
 }
 
@@ -65,9 +65,10 @@ uint64_t rnr_timer_ns(uint32_t code) {
 
 uint64_t ack_timeout_ns(uint32_t code) { return code == 0 ? kForever : uint64_t{4096} << (code & 31); }
 
-bool Requester::link_up(uint32_t device) const { return m_fabric.state().devices[device].down.load() == 0; }
+bool Requester::is_link_up(uint32_t device) const { return m_fabric.state().devices[device].down.load() == 0; }
 
-bool Requester::may(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length, uint32_t access) {
+bool Requester::is_access_allowed(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length,
+                                  uint32_t access) {
     const MrEntry *region = m_fabric.state().mrs.find(key);
     return region && region->device == device && region->pd == pd && (region->access & access) == access &&
            address >= region->iova && length <= region->length && address - region->iova <= region->length - length;
@@ -83,7 +84,8 @@ bool Requester::gather(const Qp &qp, const Work &work, bool write, Segments &out
         const Sge &sge = work.sge[i];
         if (sge.length == 0)
             continue;
-        if (!may(sge.lkey, qp.entry->device, qp.entry->pd, sge.address, sge.length, write ? IBV_ACCESS_LOCAL_WRITE : 0))
+        if (!is_access_allowed(sge.lkey, qp.entry->device, qp.entry->pd, sge.address, sge.length,
+                               write ? IBV_ACCESS_LOCAL_WRITE : 0))
             return false;
         out.push_back({sge.lkey, sge.address, sge.length, nullptr});
     }
@@ -95,7 +97,7 @@ bool Requester::scatter(const Receive &receive, uint32_t device, uint32_t pd, Se
         const Sge &sge = receive.sge[i];
         if (sge.length == 0)
             continue;
-        if (!may(sge.lkey, device, pd, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE))
+        if (!is_access_allowed(sge.lkey, device, pd, sge.address, sge.length, IBV_ACCESS_LOCAL_WRITE))
             return false;
         out.push_back({sge.lkey, sge.address, sge.length, nullptr});
     }
@@ -110,7 +112,7 @@ Requester::Taken Requester::take_receive(uint32_t id) {
     uint32_t srq = 0;
     {
         const Lock lock(entry->mutex);
-        if (entry->id.load() != id || !answers(qp_state(*entry)))
+        if (entry->id.load() != id || !can_respond(qp_state(*entry)))
             return taken;
         taken.recv_cq = entry->recv_cq;
         taken.device = entry->device;
@@ -119,7 +121,7 @@ Requester::Taken Requester::take_receive(uint32_t id) {
         taken.rnr_ns = rnr_timer_ns(entry->min_rnr_timer.load());
         srq = entry->srq;
         if (srq == 0) {
-            taken.state = pop(m_fabric, entry->ring, taken.receive) ? Taken::State::yes : Taken::State::none;
+            taken.state = pop(m_fabric, entry->ring, taken.receive) ? Taken::State::taken : Taken::State::no_receive;
             return taken;
         }
     }
@@ -133,22 +135,22 @@ Requester::Taken Requester::take_receive(uint32_t id) {
         if (queue->id.load() != srq)
             return taken;
         taken.pd = queue->pd;
-        taken.state = pop(m_fabric, queue->ring, taken.receive) ? Taken::State::yes : Taken::State::none;
+        taken.state = pop(m_fabric, queue->ring, taken.receive) ? Taken::State::taken : Taken::State::no_receive;
         context = queue->context;
-        low = queue->limit != 0 && waiting(queue->ring) < queue->limit;
+        low = queue->limit != 0 && count_receives(queue->ring) < queue->limit;
         if (low)
             queue->limit = 0; // reported once
     }
     if (low)
-        raise(m_fabric, context, {IBV_EVENT_SRQ_LIMIT_REACHED, srq});
+        raise_event(m_fabric, context, {IBV_EVENT_SRQ_LIMIT_REACHED, srq});
     return taken;
 }
 
 Outcome Requester::perform(const Qp &qp, const Work &work) {
-    return qp.entry->type == IBV_QPT_UD ? datagram(qp, work) : reliable(qp, work);
+    return qp.entry->type == IBV_QPT_UD ? perform_datagram(qp, work) : perform_reliable(qp, work);
 }
 
-Outcome Requester::reliable(const Qp &qp, const Work &work) {
+Outcome Requester::perform_reliable(const Qp &qp, const Work &work) {
     const bool fetches = work.opcode == IBV_WR_RDMA_READ || work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
                          work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     Segments local;
@@ -159,36 +161,36 @@ Outcome Requester::reliable(const Qp &qp, const Work &work) {
 
     const uint32_t id = qp.entry->peer_qp.load();
     QpEntry *peer = m_fabric.state().qps.find(id);
-    const bool alive = peer && peers().alive(peer->process);
+    const bool alive = peer && peers().is_alive(peer->process);
     if (!alive)
         peers().close_deregistered_and_dead();
     // A dead peer looks like a silent one: a NIC detects both by its retries.
-    if (!link_up(qp.entry->device) || !alive || peer->type != IBV_QPT_RC || !answers(qp_state(*peer)) ||
-        peer->peer_qp.load() != qp.id || lid_of(peer->device) != qp.entry->peer_lid.load() || !link_up(peer->device))
-        return again(Outcome::Next::no_answer);
+    if (!is_link_up(qp.entry->device) || !alive || peer->type != IBV_QPT_RC || !can_respond(qp_state(*peer)) ||
+        peer->peer_qp.load() != qp.id || lid_of(peer->device) != qp.entry->peer_lid.load() || !is_link_up(peer->device))
+        return retry_later(Outcome::Next::no_answer);
 
     switch (work.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
-        return send(qp, work, local, id);
+        return perform_send(qp, work, local, id);
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_RDMA_READ:
-        return rdma(qp, work, local, *peer);
+        return perform_rdma(qp, work, local, *peer);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return atomic(qp, work, local, *peer);
+        return perform_atomic(qp, work, local, *peer);
     default:
         return failed(IBV_WC_LOC_QP_OP_ERR);
     }
 }
 
-Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, uint32_t peer) {
+Outcome Requester::perform_send(const Qp &qp, const Work &work, const Segments &local, uint32_t peer) {
     const Taken taken = take_receive(peer);
-    if (taken.state == Taken::State::gone)
-        return again(Outcome::Next::no_answer);
-    if (taken.state == Taken::State::none)
-        return again(Outcome::Next::not_ready, taken.rnr_ns);
+    if (taken.state == Taken::State::no_queue_pair)
+        return retry_later(Outcome::Next::no_answer);
+    if (taken.state == Taken::State::no_receive)
+        return retry_later(Outcome::Next::not_ready, taken.rnr_ns);
 
     Completion received{};
     received.wr_id = taken.receive.wr_id;
@@ -207,9 +209,9 @@ Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, u
     received.byte_len = static_cast<uint32_t>(outcome.bytes);
 
     Segments remote;
-    const auto responder_fails = [&](ibv_wc_status theirs, ibv_wc_status ours) {
-        received.status = theirs;
-        outcome = refused(ours, peer, IBV_EVENT_QP_FATAL);
+    const auto responder_fails = [&](ibv_wc_status responder_status, ibv_wc_status requester_status) {
+        received.status = responder_status;
+        outcome = refused(requester_status, peer, IBV_EVENT_QP_FATAL);
         outcome.notices.push_back({taken.recv_cq, received});
         return outcome;
     };
@@ -221,8 +223,8 @@ Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, u
     case Transfer::Fault::source:
         return failed(IBV_WC_LOC_PROT_ERR);
     case Transfer::Fault::target:
-        if (peers().dying(taken.process))
-            return again(Outcome::Next::no_answer);
+        if (peers().is_dying(taken.process))
+            return retry_later(Outcome::Next::no_answer);
         return responder_fails(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
     case Transfer::Fault::none:
         break;
@@ -231,7 +233,7 @@ Outcome Requester::send(const Qp &qp, const Work &work, const Segments &local, u
     return outcome;
 }
 
-Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer) {
+Outcome Requester::perform_rdma(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer) {
     const uint32_t id = qp.entry->peer_qp.load();
     const bool read = work.opcode == IBV_WR_RDMA_READ;
     const uint32_t right = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
@@ -239,8 +241,8 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
     if (read && peer.max_dest_rd_atomic.load() == 0)
         return refused(IBV_WC_REM_INV_REQ_ERR, id, IBV_EVENT_QP_REQ_ERR);
     // An empty transfer accesses nothing, so nothing is checked.
-    if (bytes != 0 &&
-        ((peer.access.load() & right) == 0 || !may(work.rkey, peer.device, peer.pd, work.remote_address, bytes, right)))
+    if (bytes != 0 && ((peer.access.load() & right) == 0 ||
+                       !is_access_allowed(work.rkey, peer.device, peer.pd, work.remote_address, bytes, right)))
         return refused(IBV_WC_REM_ACCESS_ERR, id);
 
     Outcome outcome;
@@ -249,20 +251,21 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
     Taken taken;
     if (carries_immediate(work.opcode)) {
         taken = take_receive(id);
-        if (taken.state == Taken::State::gone)
-            return again(Outcome::Next::no_answer);
-        if (taken.state == Taken::State::none)
-            return again(Outcome::Next::not_ready, taken.rnr_ns);
+        if (taken.state == Taken::State::no_queue_pair)
+            return retry_later(Outcome::Next::no_answer);
+        if (taken.state == Taken::State::no_receive)
+            return retry_later(Outcome::Next::not_ready, taken.rnr_ns);
     }
     if (bytes != 0) {
         const Segments remote = {{work.rkey, work.remote_address, bytes, nullptr}};
         const Transfer::Fault fault =
             read ? m_transfer.move(remote, local, false) : m_transfer.move(local, remote, true);
         if (fault != Transfer::Fault::none) {
-            const bool mine = (fault == Transfer::Fault::target) == read;
-            if (mine)
+            const bool is_local = (fault == Transfer::Fault::target) == read;
+            if (is_local)
                 return failed(IBV_WC_LOC_PROT_ERR);
-            return peers().dying(peer.process) ? again(Outcome::Next::no_answer) : refused(IBV_WC_REM_OP_ERR, id);
+            return peers().is_dying(peer.process) ? retry_later(Outcome::Next::no_answer)
+                                                  : refused(IBV_WC_REM_OP_ERR, id);
         }
     }
     if (carries_immediate(work.opcode)) {
@@ -281,7 +284,7 @@ Outcome Requester::rdma(const Qp &qp, const Work &work, const Segments &local, Q
     return outcome;
 }
 
-Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer) {
+Outcome Requester::perform_atomic(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer) {
     const uint32_t id = qp.entry->peer_qp.load();
     constexpr uint64_t kBytes = sizeof(uint64_t);
     if (total(local) != kBytes)
@@ -289,7 +292,7 @@ Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local,
     if (work.remote_address % kBytes != 0 || peer.max_dest_rd_atomic.load() == 0)
         return refused(IBV_WC_REM_INV_REQ_ERR, id, IBV_EVENT_QP_REQ_ERR);
     if ((peer.access.load() & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
-        !may(work.rkey, peer.device, peer.pd, work.remote_address, kBytes, IBV_ACCESS_REMOTE_ATOMIC))
+        !is_access_allowed(work.rkey, peer.device, peer.pd, work.remote_address, kBytes, IBV_ACCESS_REMOTE_ATOMIC))
         return refused(IBV_WC_REM_ACCESS_ERR, id);
 
     uint64_t before = 0;
@@ -299,7 +302,7 @@ Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local,
         return old == work.compare_add ? work.swap : old;
     });
     if (!done)
-        return peers().dying(peer.process) ? again(Outcome::Next::no_answer) : refused(IBV_WC_REM_OP_ERR, id);
+        return peers().is_dying(peer.process) ? retry_later(Outcome::Next::no_answer) : refused(IBV_WC_REM_OP_ERR, id);
     const Segments result = {{0, 0, kBytes, reinterpret_cast<unsigned char *>(&before)}};
     if (m_transfer.move(result, local, false) != Transfer::Fault::none)
         return failed(IBV_WC_LOC_PROT_ERR);
@@ -309,7 +312,7 @@ Outcome Requester::atomic(const Qp &qp, const Work &work, const Segments &local,
     return outcome;
 }
 
-Outcome Requester::datagram(const Qp &qp, const Work &work) {
+Outcome Requester::perform_datagram(const Qp &qp, const Work &work) {
     if (work.opcode != IBV_WR_SEND && work.opcode != IBV_WR_SEND_WITH_IMM)
         return failed(IBV_WC_LOC_QP_OP_ERR);
     Segments local;
@@ -324,11 +327,11 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
     // Datagrams are not acknowledged: from here on a failure loses the message silently.
     QpEntry *peer = m_fabric.state().qps.find(work.qp_num);
     if (!peer || peer->type != IBV_QPT_UD || lid_of(peer->device) != work.lid || peer->qkey.load() != work.qkey ||
-        !answers(qp_state(*peer)) || !link_up(qp.entry->device) || !link_up(peer->device) ||
-        !peers().alive(peer->process))
+        !can_respond(qp_state(*peer)) || !is_link_up(qp.entry->device) || !is_link_up(peer->device) ||
+        !peers().is_alive(peer->process))
         return outcome;
     const Taken taken = take_receive(work.qp_num);
-    if (taken.state != Taken::State::yes)
+    if (taken.state != Taken::State::taken)
         return outcome;
 
     Completion received{};
@@ -374,7 +377,7 @@ Outcome Requester::datagram(const Qp &qp, const Work &work) {
     }
     outcome.notices.push_back({taken.recv_cq, received});
     if (received.status != IBV_WC_SUCCESS)
-        outcome.broken = work.qp_num; // the receiver's error; the sender is not notified
+        outcome.failed_qp = work.qp_num; // the receiver's error; the sender is not notified
     return outcome;
 }
 

@@ -26,7 +26,7 @@ struct Outcome {
     uint64_t bytes = 0;
     unsigned source = 0;         // device that sent the bytes
     std::vector<Notice> notices; // completions of the responder
-    uint32_t broken = 0;         // queue pair of the responder that moves to the error state
+    uint32_t failed_qp = 0;      // queue pair of the responder that moves to the error state
     int event = -1;              // asynchronous event for the responder
 };
 
@@ -39,21 +39,22 @@ public:
     Outcome perform(const Qp &qp, const Work &work);
 
 private:
-    Outcome reliable(const Qp &qp, const Work &work);
-    Outcome datagram(const Qp &qp, const Work &work);
-    Outcome send(const Qp &qp, const Work &work, const Segments &local, uint32_t peer);
-    Outcome rdma(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
-    Outcome atomic(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
+    Outcome perform_reliable(const Qp &qp, const Work &work);
+    Outcome perform_datagram(const Qp &qp, const Work &work);
+    Outcome perform_send(const Qp &qp, const Work &work, const Segments &local, uint32_t peer);
+    Outcome perform_rdma(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
+    Outcome perform_atomic(const Qp &qp, const Work &work, const Segments &local, QpEntry &peer);
 
     /// Collects the memory of the request; false when a region or its rights do not allow the access.
     bool gather(const Qp &qp, const Work &work, bool write, Segments &out);
     /// Collects the memory of a receive; false as above.
     bool scatter(const Receive &receive, uint32_t device, uint32_t pd, Segments &out);
-    bool may(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length, uint32_t access);
-    bool link_up(uint32_t device) const;
+    bool is_access_allowed(uint32_t key, uint32_t device, uint32_t pd, uint64_t address, uint64_t length,
+                           uint32_t access);
+    bool is_link_up(uint32_t device) const;
 
     struct Taken {
-        enum class State { yes, none, gone } state = State::gone;
+        enum class State { taken, no_receive, no_queue_pair } state = State::no_queue_pair;
         Receive receive{};
         uint32_t recv_cq = 0;
         uint32_t device = 0, pd = 0, process = 0;

@@ -26,7 +26,7 @@ constexpr size_t kBounce = 256 << 10; // small enough for the cache
 /// may be allocated then, which could map the missing address again.
 void report_failed_copy(int32_t pid) {
     const int error = errno;
-    if (error == EFAULT || error == ESRCH || !is_first(Shortage::copy, error))
+    if (error == EFAULT || error == ESRCH || !mark_reported(Shortage::copy, error))
         return;
     const char *advice = error == EPERM    ? "; the HCA needs the right to trace that process: same user, same user "
                                              "namespace, kernel.yama.ptrace_scope below 2"
@@ -36,8 +36,8 @@ void report_failed_copy(int32_t pid) {
                        pid == 0 ? "a card" : fmt::format("process {}", pid), std::strerror(error), advice));
 }
 
-bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes) {
-    const iovec local{mine, bytes};
+bool vm_copy(long call, int32_t pid, uint64_t address, void *local_bytes, size_t bytes) {
+    const iovec local{local_bytes, bytes};
     const iovec remote{reinterpret_cast<void *>(address), bytes};
     const long moved = system_call(call, pid, &local, 1, &remote, 1, 0);
     if (moved < 0)
@@ -46,32 +46,33 @@ bool vm_copy(long call, int32_t pid, uint64_t address, void *mine, size_t bytes)
 }
 
 /// Copies through a mapping: a dma-buf of the kernel has no read or write, and some exporters allow mmap.
-bool mapped_copy(int fd, uint64_t offset, void *mine, size_t bytes, bool write) {
+bool mapped_copy(int fd, uint64_t offset, void *local_bytes, size_t bytes, bool write) {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     const uint64_t begin = offset / page * page;
     const size_t length = bytes + (offset - begin);
     void *memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
     if (memory == MAP_FAILED) {
-        if (const int error = errno; is_first(Shortage::map, error))
+        if (const int error = errno; mark_reported(Shortage::map, error))
             report(fmt::format("cannot map a dma-buf of the kernel: {}; requests that use it fail. Not every exporter "
                                "allows it",
                                std::strerror(error)));
         return false;
     }
     const auto address = reinterpret_cast<uint64_t>(memory) + (offset - begin);
-    const bool done = vm_copy(write ? SYS_process_vm_writev : SYS_process_vm_readv, getpid(), address, mine, bytes);
+    const bool done =
+        vm_copy(write ? SYS_process_vm_writev : SYS_process_vm_readv, getpid(), address, local_bytes, bytes);
     munmap(memory, length);
     return done;
 }
 
-bool file_copy(long call, int fd, uint64_t offset, unsigned char *mine, size_t bytes) {
+bool file_copy(long call, int fd, uint64_t offset, unsigned char *local_bytes, size_t bytes) {
     while (bytes > 0) {
-        const long moved = system_call(call, fd, mine, bytes, offset);
+        const long moved = system_call(call, fd, local_bytes, bytes, offset);
         if (moved < 0)
             report_failed_copy(0);
         if (moved <= 0)
             return false;
-        mine += moved;
+        local_bytes += moved;
         offset += static_cast<uint64_t>(moved);
         bytes -= static_cast<size_t>(moved);
     }
@@ -93,7 +94,7 @@ struct Transfer::Place {
     uint64_t address = 0;    // in process `pid`
     Peers::ImportPtr import; // or in this dma-buf
     uint64_t offset = 0;
-    const unsigned char *window = nullptr; // the bytes mapped in this process, as an argument for system calls
+    const unsigned char *mapped = nullptr; // the bytes mapped in this process, as an argument for system calls
     bool kernel = false;
     bool here = false; // `address` is in this process
 };
@@ -101,14 +102,14 @@ struct Transfer::Place {
 /// Marks a region as touched by this process for as long as the object exists.
 class Transfer::Touch {
 public:
-    explicit Touch(std::atomic<uint32_t> &word) : m_word(word) {}
-    ~Touch() { m_word.store(0, std::memory_order_seq_cst); }
+    explicit Touch(std::atomic<uint32_t> &slot) : m_slot(slot) {}
+    ~Touch() { m_slot.store(0, std::memory_order_seq_cst); }
     Touch(const Touch &) = delete;
     Touch &operator=(const Touch &) = delete;
-    void set(uint32_t key) { m_word.store(key, std::memory_order_seq_cst); }
+    void set(uint32_t key) { m_slot.store(key, std::memory_order_seq_cst); }
 
 private:
-    std::atomic<uint32_t> &m_word;
+    std::atomic<uint32_t> &m_slot;
 };
 
 bool Transfer::resolve(const Segment &segment, Place &place, Touch &touch) {
@@ -129,7 +130,7 @@ bool Transfer::resolve(const Segment &segment, Place &place, Touch &touch) {
             return false;
         place.offset = region->base + inside;
         place.kernel = region->kernel;
-        place.window = place.import->window() ? place.import->window() + inside : nullptr;
+        place.mapped = place.import->bytes() ? place.import->bytes() + inside : nullptr;
         return true;
     }
     place.pid = m_fabric.state().processes.entries[region->process].pid.load();
@@ -147,15 +148,15 @@ bool Transfer::read(const Place &from, void *out, size_t bytes) {
 }
 
 bool Transfer::write(const Place &to, const void *data, size_t bytes) {
-    auto *mine = static_cast<unsigned char *>(const_cast<void *>(data));
+    auto *local_bytes = static_cast<unsigned char *>(const_cast<void *>(data));
     if (!to.import)
-        return vm_copy(SYS_process_vm_writev, to.pid, to.address, mine, bytes);
+        return vm_copy(SYS_process_vm_writev, to.pid, to.address, local_bytes, bytes);
     if (to.kernel)
-        return mapped_copy(to.import->fd(), to.offset, mine, bytes, true);
-    return file_copy(SYS_pwrite64, to.import->fd(), to.offset, mine, bytes);
+        return mapped_copy(to.import->fd(), to.offset, local_bytes, bytes, true);
+    return file_copy(SYS_pwrite64, to.import->fd(), to.offset, local_bytes, bytes);
 }
 
-bool Transfer::there(const Place &place, size_t bytes) {
+bool Transfer::is_readable(const Place &place, size_t bytes) {
     std::array<unsigned char, 4096> page; // on the stack: an allocation could map the missing address
     for (size_t done = 0; done < bytes;) {
         const size_t part = std::min(bytes - done, page.size());
@@ -169,7 +170,7 @@ bool Transfer::there(const Place &place, size_t bytes) {
     return true;
 }
 
-Transfer::Fault Transfer::piece(const Segment &from, const Segment &to, size_t bytes) {
+Transfer::Fault Transfer::copy_piece(const Segment &from, const Segment &to, size_t bytes) {
     auto &touching = m_fabric.process().touching;
     Touch from_touch(touching[0]), to_touch(touching[1]);
     Place source, target;
@@ -177,14 +178,14 @@ Transfer::Fault Transfer::piece(const Segment &from, const Segment &to, size_t b
         return Fault::source;
     if (!resolve(to, target, to_touch))
         return Fault::target;
-    if (source.here || source.window)
-        return write(target, source.here ? reinterpret_cast<const void *>(source.address) : source.window, bytes)
+    if (source.here || source.mapped)
+        return write(target, source.here ? reinterpret_cast<const void *>(source.address) : source.mapped, bytes)
                    ? Fault::none
-               : there(source, bytes) ? Fault::target
-                                      : Fault::source;
+               : is_readable(source, bytes) ? Fault::target
+                                            : Fault::source;
     if (target.here)
         return read(source, reinterpret_cast<void *>(target.address), bytes) ? Fault::none
-               : there(source, bytes)                                        ? Fault::target
+               : is_readable(source, bytes)                                  ? Fault::target
                                                                              : Fault::source;
     m_bounce.resize(kBounce);
     for (size_t done = 0; done < bytes;) {
@@ -237,7 +238,7 @@ Transfer::Fault Transfer::move(const Segments &from, const Segments &to, bool fr
             return Segment{segment.key, segment.address + done, bytes,
                            segment.pointer ? segment.pointer + done : nullptr};
         };
-        if (const Fault fault = piece(at(from[i], from_done), at(to[j], to_done), bytes); fault != Fault::none)
+        if (const Fault fault = copy_piece(at(from[i], from_done), at(to[j], to_done), bytes); fault != Fault::none)
             return fault;
         if (!from[i].pointer)
             count(from[i].key, bytes, from_here, false);

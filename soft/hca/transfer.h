@@ -41,11 +41,11 @@ public:
     bool atomic(const Segment &place, uint64_t &before, Change change) {
         const Lock lock(m_fabric.state().atomics);
         Segment value{0, 0, sizeof before, reinterpret_cast<unsigned char *>(&before)};
-        if (piece(place, value, sizeof before) != Fault::none)
+        if (copy_piece(place, value, sizeof before) != Fault::none)
             return false;
         uint64_t after = change(before);
         value.pointer = reinterpret_cast<unsigned char *>(&after);
-        if (piece(value, place, sizeof after) != Fault::none)
+        if (copy_piece(value, place, sizeof after) != Fault::none)
             return false;
         count(place.key, sizeof before, false, false);
         count(place.key, sizeof after, false, true);
@@ -56,12 +56,12 @@ private:
     struct Place;
     class Touch;
 
-    Fault piece(const Segment &from, const Segment &to, size_t bytes);
+    Fault copy_piece(const Segment &from, const Segment &to, size_t bytes);
     bool resolve(const Segment &segment, Place &place, Touch &touch);
     bool read(const Place &from, void *out, size_t bytes);
     bool write(const Place &to, const void *data, size_t bytes);
     /// Whether the memory can be read: finds the side that made a copy fail.
-    bool there(const Place &place, size_t bytes);
+    bool is_readable(const Place &place, size_t bytes);
     void count(uint32_t key, uint64_t bytes, bool local, bool written);
 
     Fabric &m_fabric;

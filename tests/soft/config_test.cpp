@@ -19,13 +19,13 @@ TEST(ParsePace, nothing_is_as_fast_as_the_machine) {
     const auto pace = parse_pace("");
     ASSERT_TRUE(pace);
     EXPECT_EQ(pace->mode, Mode::unpaced);
-    EXPECT_FALSE(pace->timed());
+    EXPECT_FALSE(pace->is_timed());
 }
 
 TEST(ParsePace, null_is_a_mode_without_figures) {
     ASSERT_TRUE(parse_pace("null"));
     EXPECT_EQ(parse_pace("null")->mode, Mode::null);
-    EXPECT_FALSE(parse_pace("null")->timed());
+    EXPECT_FALSE(parse_pace("null")->is_timed());
     EXPECT_FALSE(parse_pace("null,down:3"));
     EXPECT_EQ(parse_pace("null:8")->moved_first, 8u << 20);
     for (const char *bad : {"null:", "null:x", "null:-1", "null:8,down:3"})

@@ -79,7 +79,7 @@ public:
         std::memcpy(at(address), &value, size);
         return {};
     }
-    MaybeTrap store_own(uint32_t offset, uint32_t value) override { return store(offset, value, 4); }
+    MaybeTrap store_own_register(uint32_t offset, uint32_t value) override { return store(offset, value, 4); }
     uint64_t message_base(unsigned base) override {
         require(base < 4, "a base that is none");
         return base * uint64_t{4096};
@@ -186,7 +186,7 @@ public:
         require(status != HL_WAIT_CS_STATUS_BUSY, "work that outlives its timeout");
         require(result == 0 || result == -EIO || result == -ETIMEDOUT, "an error that is none of the card's");
         ::close(fd);
-        m_card.closed();
+        m_card.handle_close();
         for (size_t i = 0; i < kGuard; ++i)
             require(m_memory[i] == kUntouched && m_memory[kGuard + kBytes + i] == kUntouched,
                     "host memory beside a mapping was changed");
