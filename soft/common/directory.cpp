@@ -33,20 +33,24 @@ Expected<std::string> make_directory(const char *variable, std::string_view usua
     const bool named = !env(variable).empty();
     const auto bad = [&](std::string_view what) {
         return Unexpected(named ? fmt::format("{}={}: {}", variable, dir, what)
-                                : fmt::format("{}: {}; name another with {}", dir, what, variable));
+                                : fmt::format("{}: {}; set {} to another directory", dir, what, variable));
     };
     struct stat info {};
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
-        return bad(fmt::format("cannot make it: {}", std::strerror(errno)));
+        return bad(fmt::format("cannot create the directory: {}", std::strerror(errno)));
     if (named && (stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
         return bad("is not a directory");
     // The default name is predictable: another user may have created a directory or a link there first.
     if (!named && (lstat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
                    (info.st_mode & 077) != 0))
-        return bad("is not a private directory of this user");
+        return bad("must be a directory of this user with mode 0700");
     if (!is_in_memory(dir))
-        return bad(fmt::format("must be on tmpfs, {}", why));
+        return bad(fmt::format("must be on tmpfs, because {}", why));
     return dir;
+}
+
+std::string describe_setup_error(int error) {
+    return error == EPROTO ? "created by another version; remove it" : std::strerror(error);
 }
 
 } // namespace soft

@@ -12,4 +12,7 @@ std::string directory_name(const char *variable, std::string_view usual);
 /// The same directory, created if missing. A directory on a disk is refused; `why` ends that message.
 Expected<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why);
 
+/// Why a shared file could not be set up; EPROTO means that another version created it.
+std::string describe_setup_error(int error);
+
 } // namespace soft

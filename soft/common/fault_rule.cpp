@@ -6,7 +6,7 @@ namespace soft {
 Expected<std::string_view> parse_calls(std::string_view rule, const FaultGrammar &grammar, CallPattern &calls) {
     const size_t equals = rule.find('=');
     if (equals == std::string_view::npos)
-        return Unexpected(fmt::format("wants {}", grammar.form));
+        return Unexpected(fmt::format("expected {}", grammar.form));
     std::string_view head = rule.substr(0, equals);
 
     calls.onwards = true;
@@ -18,19 +18,19 @@ Expected<std::string_view> parse_calls(std::string_view rule, const FaultGrammar
             nth.remove_suffix(1);
         const auto count = parse_number<uint64_t>(nth);
         if (!count || *count == 0)
-            return Unexpected("the number after '#' counts calls from 1");
+            return Unexpected("the call number after '#' must be 1 or more");
         calls.first = *count;
     }
     if (const size_t at = head.find('@'); at != std::string_view::npos) {
         calls.device = parse_number<unsigned>(head.substr(at + 1));
         if (!calls.device || *calls.device >= grammar.devices)
             return Unexpected(
-                fmt::format("the number after '@' is a {} from 0 to {}", grammar.device, grammar.devices - 1));
+                fmt::format("the {} after '@' must be a number from 0 to {}", grammar.device, grammar.devices - 1));
         head = head.substr(0, at);
     }
     cut_prefix(head, grammar.prefix);
     if (!grammar.is_known(head))
-        return Unexpected("there is no such function to strike");
+        return Unexpected("no fault can be set for this function");
     calls.function = head;
     return rule.substr(equals + 1);
 }

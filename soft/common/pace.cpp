@@ -32,19 +32,19 @@ Expected<void> parse_figures(const char *variable, std::string_view text, const 
         const auto value =
             colon == std::string_view::npos ? std::nullopt : parse_number<double>(piece.substr(colon + 1));
         if (!value || !std::isfinite(*value) || *value < 0)
-            return bad(piece, fmt::format("wants a name and a number, as in {}:25", rates.front().name));
+            return bad(piece, fmt::format("expected NAME:NUMBER, for example {}:25", rates.front().name));
         const auto rate = std::ranges::find(rates, name, &Rate::name);
         const auto cost = std::ranges::find(costs, name, &Cost::name);
         if (rate != rates.end()) {
             if (*value < kSlowestGBps)
-                return bad(piece, fmt::format("a link needs at least {} GB/s", kSlowestGBps));
+                return bad(piece, fmt::format("must be at least {} GB/s", kSlowestGBps));
             *rate->ns_per_byte = 1 / *value; // 1 GB/s is one byte per nanosecond
         } else if (cost != costs.end()) {
             if (*value > kLongestUs)
-                return bad(piece, fmt::format("may cost {} us at most", kLongestUs));
+                return bad(piece, fmt::format("must be at most {} us", kLongestUs));
             *cost->ns = static_cast<uint64_t>(*value * 1000);
         } else {
-            return bad(name, fmt::format("knows {} (GB/s), {} (us)", names(rates), names(costs)));
+            return bad(name, fmt::format("unknown name; expected {} (GB/s) or {} (us)", names(rates), names(costs)));
         }
         return {};
     });

@@ -24,7 +24,7 @@ constexpr size_t kSmall = 64 * kKiB;
 void report_full_tmpfs() {
     static std::atomic<bool> reported{false};
     if (errno == ENOSPC && !reported.exchange(true))
-        std::fprintf(stderr, "softgaudi: the tmpfs that holds the cards' memory is full\n");
+        std::fprintf(stderr, "softgaudi: cannot write the memory of a card: its tmpfs is full; free space there\n");
 }
 
 } // namespace

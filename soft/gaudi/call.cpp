@@ -81,7 +81,7 @@ void Call::begin(Function function) {
 int not_modelled(Function function, int error) {
     static std::array<std::atomic<bool>, kFunctions.size()> reported;
     if (!reported[function.index].exchange(true))
-        std::fprintf(stderr, "softgaudi: hlthunk_%s is not modelled and answers as an unsupported call\n",
+        std::fprintf(stderr, "softgaudi: hlthunk_%s is not modelled; it fails as an unsupported call\n",
                      kFunctions[function.index].data());
     return fail(error);
 }

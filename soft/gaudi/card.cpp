@@ -152,7 +152,7 @@ void Card::start_context() {
     context.id.store(id);
     // Drops the old context's command buffers, then makes the file long enough for every buffer handle.
     if (ftruncate(m_node.get(), 0) != 0 || ftruncate(m_node.get(), (int64_t{1} << 60) + (int64_t{1} << 40)) != 0)
-        std::fprintf(stderr, "softgaudi: cannot size the node of card %u: %s\n", m_index, std::strerror(errno));
+        std::fprintf(stderr, "softgaudi: cannot resize the node file of card %u: %s\n", m_index, std::strerror(errno));
     wake_all_waiters();
 }
 

@@ -42,13 +42,13 @@ std::string_view parse_action(std::string_view action, FaultRule &rule) {
     } else if (soft::cut_prefix(action, "delay:")) {
         const auto delay = parse_number<uint64_t>(action);
         if (!delay)
-            return "delay wants microseconds";
+            return "expected delay:MICROSECONDS";
         rule.action = Action::delay;
         rule.delay_us = *delay;
     } else if (const auto code = soft::errno_by_name(action)) {
         rule.error = *code;
     } else {
-        return "the action is an errno name, delay:MICROSECONDS, hang, skip, reset or lose";
+        return "unknown action; expected an errno name, delay:MICROSECONDS, hang, skip, reset or lose";
     }
     return {};
 }
@@ -64,7 +64,8 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
         if (soft::cut_prefix(text, "null:")) {
             const auto mebibytes = soft::parse_number<uint64_t>(text);
             if (!mebibytes || *mebibytes > 1'000'000)
-                return tl::unexpected(fmt::format("SOFTGAUDI_PACE: 'null:{}': wants a number of MiB", text));
+                return tl::unexpected(
+                    fmt::format("SOFTGAUDI_PACE: 'null:{}': expected null:MIB with at most 1000000 MiB", text));
             pace.moved_first = *mebibytes << 20;
         }
         return pace;
@@ -91,7 +92,7 @@ tl::expected<Quirks, std::string> parse_quirks(std::string_view text) {
         else if (piece == "posted")
             quirks.posted = true;
         else
-            return Unexpected(fmt::format("SOFTGAUDI_QUIRKS: '{}': knows mainline and posted", piece));
+            return Unexpected(fmt::format("SOFTGAUDI_QUIRKS: '{}': unknown quirk; expected mainline or posted", piece));
         return {};
     });
     if (!done)
@@ -108,14 +109,15 @@ tl::expected<Config, std::string> read_config() {
     else if (model == "gaudi3")
         config.model = &gaudi3();
     else
-        return Unexpected(fmt::format("SOFTGAUDI_MODEL={}: knows gaudi2 and gaudi3", model));
+        return Unexpected(fmt::format("SOFTGAUDI_MODEL={}: unknown model; expected gaudi2 or gaudi3", model));
 
     std::string wrong;
     if (!assign(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||
         !assign(parse_quirks(env("SOFTGAUDI_QUIRKS")), config.quirks, wrong) ||
         !assign(parse_pace(env("SOFTGAUDI_PACE")), config.pace, wrong) ||
         !assign(parse_faults(env("SOFTGAUDI_FAULTS")), config.faults, wrong) ||
-        !assign(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the cards' memory"), config.dir, wrong))
+        !assign(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the memory of the cards"), config.dir,
+                wrong))
         return Unexpected(wrong);
     return config;
 }

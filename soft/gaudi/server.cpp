@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "server.h"
 
+#include "common/directory.h"
 #include "functions.h"
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ bool Server::set_up() {
     for (unsigned i = 0; i < m_config.cards; ++i) {
         m_cards.push_back(std::make_unique<Card>(m_config, *m_clock, i));
         if (!m_cards.back()->ready()) {
-            report(fmt::format("cannot set up card {} in {}: {}", i, m_config.dir, std::strerror(errno)));
+            report(fmt::format("cannot set up card {} in {}: {}", i, m_config.dir, soft::describe_setup_error(errno)));
             return false;
         }
     }

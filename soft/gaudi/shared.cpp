@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 namespace softgaudi {
@@ -57,7 +58,8 @@ bool RobustMutexBase::lock_any() {
     if (error == 0)
         return false;
     if (error != EOWNERDEAD) {
-        std::fprintf(stderr, "softgaudi: the lock of a card is broken; remove the directory SOFTGAUDI_DIR names\n");
+        std::fprintf(stderr, "softgaudi: cannot lock the state of a card: %s; remove the directory in SOFTGAUDI_DIR\n",
+                     std::strerror(error));
         std::abort();
     }
     pthread_mutex_consistent(&m_mutex);

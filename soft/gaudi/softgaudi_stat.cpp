@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     const std::string_view option = argc > 1 ? argv[1] : "";
     if (argc > 2 || (!option.empty() && option != "--json")) {
         std::fputs("usage: softgaudi_stat [--json]\n"
-                   "Counts of the software Gaudi server that SOFTGAUDI_DIR names (the user's own by default).\n",
+                   "Prints the counters of the software Gaudi server in SOFTGAUDI_DIR (default: the user's own).\n",
                    option == "--help" ? stdout : stderr);
         return option == "--help" ? 0 : 1;
     }

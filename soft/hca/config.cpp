@@ -34,7 +34,7 @@ std::string_view parse_action(std::string_view action, FaultRule &rule) {
         rule.action = Action::device_fatal;
     } else if (action == "qp_error") {
         if (rule.function != "post_send" && rule.function != "post_recv")
-            return "only post_send and post_recv have a queue pair to break";
+            return "qp_error is for post_send and post_recv";
         rule.action = Action::qp_error;
     } else if (soft::cut_prefix(action, "limit:")) {
         const auto limit = parse_number<uint64_t>(action);
@@ -45,7 +45,7 @@ std::string_view parse_action(std::string_view action, FaultRule &rule) {
     } else if (const auto code = soft::errno_by_name(action)) {
         rule.error = *code;
     } else {
-        return "the action is an errno name, limit:COUNT, link_down, link_up, qp_error or device_fatal";
+        return "unknown action; expected an errno name, limit:COUNT, link_down, link_up, qp_error or device_fatal";
     }
     return {};
 }
@@ -74,7 +74,7 @@ tl::expected<Config, std::string> read_config() {
     if (!assign(soft::read_count("SOFTHCA_DEVICES", config.devices, kMaxDevices), config.devices, wrong) ||
         !assign(parse_pace(env("SOFTHCA_PACE")), config.pace, wrong) ||
         !assign(parse_faults(env("SOFTHCA_FAULTS")), config.faults, wrong) ||
-        !assign(soft::make_directory("SOFTHCA_DIR", "softhca", "processes meet in its memory"), config.dir, wrong))
+        !assign(soft::make_directory("SOFTHCA_DIR", "softhca", "processes share its files"), config.dir, wrong))
         return Unexpected(wrong);
     config.clock_dir = soft::directory_name("SOFTGAUDI_DIR", "softgaudi");
     return config;

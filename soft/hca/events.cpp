@@ -23,10 +23,9 @@ void write_record(const std::string &path, const void *record, size_t bytes) {
     if (error == ENOENT || error == ENXIO || error == EPIPE)
         return; // the context, the channel or its process has just ended
     if (mark_reported(Shortage::event, error))
-        report(
-            fmt::format("an event is lost because {} cannot be written to: {}{}; a program that waits for it may wait "
-                        "for ever",
-                        path, std::strerror(error), error == EAGAIN ? " (thousands of events wait to be read)" : ""));
+        report(fmt::format("lost an event, because {} cannot be written: {}{}; a program that waits for it may "
+                           "hang",
+                           path, std::strerror(error), error == EAGAIN ? " (it is full of unread events)" : ""));
 }
 
 } // namespace

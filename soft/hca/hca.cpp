@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "hca.h"
 
+#include "common/directory.h"
 #include "events.h"
 #include "report.h"
 
@@ -37,12 +38,14 @@ Hca::Hca(Config config) : m_config(std::move(config)), m_fault_counts(m_config.f
 bool Hca::set_up() {
     m_fabric = Fabric::open(m_config.dir);
     if (!m_fabric) {
-        report(fmt::format("cannot set up {}/fabric: {}", m_config.dir, std::strerror(errno)));
+        report(fmt::format("cannot set up {}/fabric: {}", m_config.dir, soft::describe_setup_error(errno)));
         return false;
     }
     if (!m_fabric->join()) {
-        report(errno == ENOMEM ? fmt::format("too many processes share {}", m_config.dir)
-                               : fmt::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
+        report(errno == ENOMEM
+                   ? fmt::format("cannot join the fabric in {}: it is full; set SOFTHCA_DIR to another directory",
+                                 m_config.dir)
+                   : fmt::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
         return false;
     }
     // Engines of other processes access this process's memory without its help, as a NIC does.

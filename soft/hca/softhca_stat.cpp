@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // softhca_stat: prints what the HCAs of a fabric moved for all processes since the fabric was created, and per live
 // region.
+#include "common/directory.h"
 #include "hca.h"
 
 #include <fmt/format.h>
@@ -90,7 +91,7 @@ int main(int argc, char **argv) {
     const std::string_view option = argc > 1 ? argv[1] : "";
     if (argc > 2 || (!option.empty() && option != "--json")) {
         std::fputs("usage: softhca_stat [--json]\n"
-                   "Counts of the software HCAs that SOFTHCA_DIR names (the user's own by default).\n",
+                   "Prints the counters of the software HCAs in SOFTHCA_DIR (default: the user's own).\n",
                    option == "--help" ? stdout : stderr);
         return option == "--help" ? 0 : 1;
     }
@@ -101,7 +102,7 @@ int main(int argc, char **argv) {
     }
     const auto fabric = Fabric::open(config->dir);
     if (!fabric) {
-        fmt::print(stderr, "softhca: cannot set up {}/fabric: {}\n", config->dir, std::strerror(errno));
+        fmt::print(stderr, "softhca: cannot set up {}/fabric: {}\n", config->dir, soft::describe_setup_error(errno));
         return 1;
     }
     Json devices = Json::array();

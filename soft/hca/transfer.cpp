@@ -53,8 +53,8 @@ bool mapped_copy(int fd, uint64_t offset, void *local_bytes, size_t bytes, bool 
     void *memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
     if (memory == MAP_FAILED) {
         if (const int error = errno; mark_reported(Shortage::map, error))
-            report(fmt::format("cannot map a dma-buf of the kernel: {}; requests that use it fail. Not every exporter "
-                               "allows it",
+            report(fmt::format("cannot map a dma-buf of the kernel: {}; requests that use it fail (its driver may "
+                               "not support mmap)",
                                std::strerror(error)));
         return false;
     }

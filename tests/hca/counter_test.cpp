@@ -131,7 +131,7 @@ TEST_F(Counters, the_program_says_how_it_is_used) {
 
 TEST_F(Counters, the_program_says_what_is_wrong) {
     set("SOFTHCA_DEVICES", "x");
-    EXPECT_EQ(run("").text, "softhca: SOFTHCA_DEVICES=x: wants a number from 0 to 4\n");
+    EXPECT_EQ(run("").text, "softhca: SOFTHCA_DEVICES=x: expected a number from 0 to 4\n");
     unsetenv("SOFTHCA_DEVICES");
     std::filesystem::create_directory(fabric() + "/fabric");
     EXPECT_EQ(run("").text, "softhca: cannot set up " + fabric() + "/fabric: Is a directory\n");

@@ -31,7 +31,8 @@ TEST_F(FabricTest, holds_so_many_processes_and_no_more) {
     int count = -1;
     ibv_free_device_list(ibv_get_device_list(&count));
     EXPECT_EQ(count, 0);
-    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "softhca: too many processes share " + fabric() + "\n");
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "softhca: cannot join the fabric in " + fabric() +
+                                                            ": it is full; set SOFTHCA_DIR to another directory\n");
 }
 
 TEST_F(FabricTest, queue_memory_is_given_and_taken_back) {

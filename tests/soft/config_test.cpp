@@ -239,8 +239,9 @@ TEST_F(ReadConfig, a_default_directory_open_to_others_is_refused) {
     std::filesystem::permissions(dir() + "/softgaudi", std::filesystem::perms::all);
     const auto config = read_config();
     ASSERT_FALSE(config);
-    EXPECT_EQ(config.error(),
-              dir() + "/softgaudi: is not a private directory of this user; name another with SOFTGAUDI_DIR");
+    EXPECT_EQ(
+        config.error(),
+        dir() + "/softgaudi: must be a directory of this user with mode 0700; set SOFTGAUDI_DIR to another directory");
 }
 
 TEST_F(ReadConfig, a_link_in_the_place_of_the_default_directory_is_refused) {
@@ -251,7 +252,7 @@ TEST_F(ReadConfig, a_link_in_the_place_of_the_default_directory_is_refused) {
     std::filesystem::create_directory_symlink(dir() + "/real", dir() + "/softgaudi");
     const auto config = read_config();
     ASSERT_FALSE(config);
-    EXPECT_THAT(config.error(), HasSubstr("/softgaudi: is not a private directory of this user"));
+    EXPECT_THAT(config.error(), HasSubstr("/softgaudi: must be a directory of this user with mode 0700"));
 }
 
 } // namespace

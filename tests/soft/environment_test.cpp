@@ -52,7 +52,7 @@ TEST_F(Environment, a_directory_that_cannot_be_written_is_said_once_and_no_card_
 
 TEST_F(Environment, a_fault_in_no_function_is_said_once_and_no_card_opens) {
     set("SOFTGAUDI_FAULTS", "hlthunk_teleport=EIO");
-    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'hlthunk_teleport=EIO': there is no such function to strike");
+    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'hlthunk_teleport=EIO': no fault can be set for this function");
 }
 
 TEST_F(Environment, a_hang_of_what_cannot_hang_is_said_once_and_no_card_opens) {
