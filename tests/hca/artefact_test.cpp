@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library as a file, and programs of other people on it.
+// The library as a file, and third-party programs on it.
 #include "hca.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ namespace {
 
 class Artefact : public HcaTest {
 protected:
-    /// A program with its output in a file.
+    /// Runs a program with its output in a file.
     class Program {
     public:
         Program(const std::string &output, std::vector<std::string> arguments) : m_output(output) {
@@ -56,7 +56,7 @@ protected:
         std::string m_output;
     };
 
-    /// Waits until somebody of this machine listens on the port.
+    /// Waits until a process of this machine listens on the port.
     static bool listening(uint16_t port) {
         char wanted[16];
         std::snprintf(wanted, sizeof wanted, ":%04X ", port);
@@ -76,7 +76,7 @@ protected:
         const char *already = getenv("LD_PRELOAD");
         set("LD_PRELOAD", already ? std::string(already) + ":" + SOFTHCA_LIBRARY : SOFTHCA_LIBRARY);
     }
-    /// Two of them, which talk to each other about the rest over a socket.
+    /// Runs two instances that exchange their addresses over a socket.
     void converse(const std::string &name, std::vector<std::string> options) {
         preload();
         const auto port = static_cast<uint16_t>(20'000 + getpid() % 20'000);
@@ -92,8 +92,8 @@ protected:
     }
 };
 
-TEST_F(Artefact, exports_verbs_and_what_it_must_answer_and_nothing_else) {
-    unsetenv("LD_PRELOAD"); // a shell does not start with the thread sanitizer in it
+TEST_F(Artefact, symbols_are_exactly_verbs_and_interposed_functions) {
+    unsetenv("LD_PRELOAD"); // the shell must start without the thread sanitizer
     FILE *pipe = popen(("nm -D --defined-only " SOFTHCA_LIBRARY), "r");
     ASSERT_NE(pipe, nullptr);
     std::set<std::string> others;
@@ -112,7 +112,7 @@ TEST_F(Artefact, exports_verbs_and_what_it_must_answer_and_nothing_else) {
     }
     EXPECT_EQ(pclose(pipe), 0);
     EXPECT_EQ(others, (std::set<std::string>{"__xstat", "access", "stat"}));
-    // What UCX's ib module binds to.
+    // The symbols that UCX's ib module uses.
     for (const char *name :
          {"ibv_create_comp_channel@@IBVERBS_1.0", "ibv_destroy_comp_channel@@IBVERBS_1.0",
           "ibv_open_device@@IBVERBS_1.1", "ibv_create_qp@@IBVERBS_1.1", "ibv_reg_mr@@IBVERBS_1.1",
@@ -122,7 +122,7 @@ TEST_F(Artefact, exports_verbs_and_what_it_must_answer_and_nothing_else) {
         EXPECT_TRUE(versioned.contains(name)) << name;
 }
 
-TEST_F(Artefact, stays_loaded) {
+TEST_F(Artefact, dlclose_keeps_the_library) {
     void *library = dlopen(SOFTHCA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     using List = ibv_device **(*)(int *);
@@ -134,7 +134,7 @@ TEST_F(Artefact, stays_loaded) {
     EXPECT_EQ(count, 2);
 }
 
-TEST_F(Artefact, ibv_devinfo_shows_the_devices) {
+TEST_F(Artefact, ibv_devinfo_prints_the_devices) {
     preload();
     Program program(fabric() + "/out.txt", {"ibv_devinfo", "-v"});
     EXPECT_EQ(program.join(), 0);
@@ -145,19 +145,19 @@ TEST_F(Artefact, ibv_devinfo_shows_the_devices) {
     EXPECT_NE(text.find("InfiniBand"), std::string::npos);
 }
 
-TEST_F(Artefact, ibv_devices_lists_them) {
+TEST_F(Artefact, ibv_devices_lists_the_devices) {
     preload();
     Program program(fabric() + "/out.txt", {"ibv_devices"});
     EXPECT_EQ(program.join(), 0);
     EXPECT_NE(program.text().find("softhca1"), std::string::npos);
 }
 
-TEST_F(Artefact, ibv_rc_pingpong_runs) { converse("ibv_rc_pingpong", {"-n", "200", "-c"}); }
+TEST_F(Artefact, ibv_rc_pingpong_succeeds) { converse("ibv_rc_pingpong", {"-n", "200", "-c"}); }
 
-TEST_F(Artefact, ibv_rc_pingpong_runs_asleep) { converse("ibv_rc_pingpong", {"-n", "200", "-e", "-c"}); }
+TEST_F(Artefact, ibv_rc_pingpong_with_events_succeeds) { converse("ibv_rc_pingpong", {"-n", "200", "-e", "-c"}); }
 
-TEST_F(Artefact, ibv_ud_pingpong_runs) { converse("ibv_ud_pingpong", {"-n", "200", "-e"}); }
+TEST_F(Artefact, ibv_ud_pingpong_succeeds) { converse("ibv_ud_pingpong", {"-n", "200", "-e"}); }
 
-TEST_F(Artefact, ibv_srq_pingpong_runs) { converse("ibv_srq_pingpong", {"-n", "200", "-e"}); }
+TEST_F(Artefact, ibv_srq_pingpong_succeeds) { converse("ibv_srq_pingpong", {"-n", "200", "-e"}); }
 
 } // namespace

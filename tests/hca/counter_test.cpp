@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What softhca_stat reports: bytes by device and region, host memory and dma-bufs apart.
+// Reports of softhca_stat: bytes by device and region, with host memory and dma-bufs apart.
 #include "hca.h"
 
 #include <nlohmann/json.hpp>
@@ -42,7 +42,7 @@ protected:
     }
 };
 
-TEST_F(Counters, tell_the_sides_of_a_transfer_apart) {
+TEST_F(Counters, transfer_is_counted_on_both_sides) {
     Node node, other(1);
     std::vector<unsigned char> a(5000), b(5000);
     const ibv_mr *from = node.reg(a), *to = other.reg(b);
@@ -51,15 +51,15 @@ TEST_F(Counters, tell_the_sides_of_a_transfer_apart) {
     EXPECT_EQ(status_of(pair.here, write.piece(a.data(), 3000, from->lkey).remote(to)), IBV_WC_SUCCESS);
     Request read(IBV_WR_RDMA_READ);
     EXPECT_EQ(status_of(pair.here, read.piece(a.data(), 200, from->lkey).remote(to)), IBV_WC_SUCCESS);
-    const auto mine = region(from), theirs = region(to, 1);
-    EXPECT_EQ(mine["kind"], "host");
-    EXPECT_EQ(mine["pid"], getpid());
-    EXPECT_EQ(mine["local_read"], 3000);
-    EXPECT_EQ(mine["local_written"], 200);
-    EXPECT_EQ(mine["remote_read"], 0);
-    EXPECT_EQ(theirs["remote_written"], 3000);
-    EXPECT_EQ(theirs["remote_read"], 200);
-    EXPECT_EQ(theirs["local_read"], 0);
+    const auto source = region(from), target = region(to, 1);
+    EXPECT_EQ(source["kind"], "host");
+    EXPECT_EQ(source["pid"], getpid());
+    EXPECT_EQ(source["local_read"], 3000);
+    EXPECT_EQ(source["local_written"], 200);
+    EXPECT_EQ(source["remote_read"], 0);
+    EXPECT_EQ(target["remote_written"], 3000);
+    EXPECT_EQ(target["remote_read"], 200);
+    EXPECT_EQ(target["local_read"], 0);
     const auto device = stat();
     EXPECT_EQ(device["device"], "softhca0");
     EXPECT_EQ(device["bus_id"], "0000:1c:00.0");
@@ -70,7 +70,7 @@ TEST_F(Counters, tell_the_sides_of_a_transfer_apart) {
     EXPECT_EQ(device["dmabuf"]["local_read"], 0);
 }
 
-TEST_F(Counters, tell_card_memory_from_host_memory) {
+TEST_F(Counters, card_and_host_memory_are_counted_apart) {
     Card card;
     Node node;
     const uint64_t block = card.memory();
@@ -86,7 +86,7 @@ TEST_F(Counters, tell_card_memory_from_host_memory) {
     EXPECT_EQ(region(device)["local_read"], 1000);
     EXPECT_EQ(region(device)["remote_written"], 1000);
     EXPECT_EQ(ibv_dereg_mr(device), 0);
-    const auto after = stat(); // the device's own counts stay
+    const auto after = stat(); // counts of the device remain
     EXPECT_EQ(after["dmabuf"]["local_read"], 1000);
     EXPECT_EQ(after["dmabuf"]["remote_written"], 1000);
     EXPECT_EQ(after["host"]["local_read"], 0);
@@ -94,7 +94,7 @@ TEST_F(Counters, tell_card_memory_from_host_memory) {
     EXPECT_TRUE(after["regions"].empty());
 }
 
-TEST_F(Counters, count_what_goes_wrong) {
+TEST_F(Counters, failed_requests_are_counted) {
     Node node;
     const Pair pair(node, node, {.rnr_retry = 3});
     Request send(IBV_WR_SEND);
@@ -108,7 +108,7 @@ TEST_F(Counters, count_what_goes_wrong) {
     EXPECT_EQ(device["errors"], 2);
 }
 
-TEST_F(Counters, are_printed_for_people_too) {
+TEST_F(Counters, plain_report_lists_the_counters) {
     Node node;
     std::vector<unsigned char> a(5000);
     const ibv_mr *mr = node.reg(a);
@@ -122,14 +122,14 @@ TEST_F(Counters, are_printed_for_people_too) {
     EXPECT_NE(out.text.find("local 300r 0w, remote 0r 300w\n"), std::string::npos) << out.text;
 }
 
-TEST_F(Counters, the_program_says_how_it_is_used) {
+TEST_F(Counters, unknown_option_prints_usage) {
     EXPECT_EQ(run("--help").code, 0);
     EXPECT_NE(run("--help").text.find("usage: softhca_stat [--json]"), std::string::npos);
     EXPECT_NE(run("--what").code, 0);
     EXPECT_NE(run("--json more").code, 0);
 }
 
-TEST_F(Counters, the_program_says_what_is_wrong) {
+TEST_F(Counters, wrong_setting_is_printed) {
     set("SOFTHCA_DEVICES", "x");
     EXPECT_EQ(run("").text, "softhca: SOFTHCA_DEVICES=x: expected a number from 0 to 4\n");
     unsetenv("SOFTHCA_DEVICES");

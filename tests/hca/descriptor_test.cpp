@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Descriptors: a program gets all of them back, and reads why requests fail when there are none left.
+// Descriptors: each is closed in time, and requests that fail for lack of descriptors report the reason.
 #include "hca.h"
 
 #include <gmock/gmock.h>
@@ -22,10 +22,10 @@ constexpr size_t kSize = 4096;
 
 size_t open_descriptors() {
     const std::filesystem::directory_iterator entries("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(entries), end(entries))) - 1; // without the one that looks
+    return static_cast<size_t>(std::distance(begin(entries), end(entries))) - 1; // without that of the iterator
 }
 
-/// Waits until the engine's thread has closed what it should; an error of the test when it does not.
+/// Waits until the engine's thread has closed its descriptors; fails the test otherwise.
 void expect_descriptors(size_t count) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (open_descriptors() != count && std::chrono::steady_clock::now() < until)
@@ -33,7 +33,7 @@ void expect_descriptors(size_t count) {
     EXPECT_EQ(open_descriptors(), count);
 }
 
-/// A card's block that is registered with an HCA.
+/// A block of a card, registered with an HCA.
 struct Block {
     explicit Block(Node &node) : address(card.memory()), m_node(node) {
         const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, address, kPage, 0, O_RDWR | O_CLOEXEC);
@@ -52,7 +52,7 @@ private:
     Node &m_node;
 };
 
-/// Another process with a card's block that this one reads. It deregisters the block and ends when it is told to.
+/// Another process, whose registered block this one reads. It deregisters the block and exits on request.
 class Owner {
 public:
     Owner()
@@ -62,11 +62,11 @@ public:
               ibv_qp *qp = node.queue_pair();
               give(socket, {qp->qp_num, node.lid(), block.address, block.mr->rkey});
               connect(qp, take(socket));
-              tell(socket);
-              hear(socket);
+              send_byte(socket);
+              receive_byte(socket);
               block.deregister();
-              tell(socket);
-              hear(socket);
+              send_byte(socket);
+              receive_byte(socket);
               return ::testing::Test::HasFailure() ? 1 : 0;
           }) {}
 
@@ -74,7 +74,7 @@ public:
         m_peer = take(m_child.socket());
         give(m_child.socket(), {qp->qp_num, lid, 0, 0});
         connect(qp, m_peer, {.retry_count = 1});
-        EXPECT_NE(hear(m_child.socket()), 0);
+        EXPECT_NE(receive_byte(m_child.socket()), 0);
     }
     ibv_wc_status read(ibv_qp *qp, const ibv_mr *into) const {
         Request request(IBV_WR_RDMA_READ);
@@ -82,11 +82,11 @@ public:
     }
     pid_t pid() const { return m_child.pid(); }
     void deregister() {
-        tell(m_child.socket());
-        EXPECT_NE(hear(m_child.socket()), 0);
+        send_byte(m_child.socket());
+        EXPECT_NE(receive_byte(m_child.socket()), 0);
     }
     void end() {
-        tell(m_child.socket());
+        send_byte(m_child.socket());
         EXPECT_EQ(m_child.join(), 0);
     }
     void kill() {
@@ -102,9 +102,9 @@ private:
 class Descriptors : public HcaTest {};
 class DescriptorShortage : public HcaTest {};
 
-// ---- given back
+// ---- descriptors that are closed
 
-TEST_F(Descriptors, of_own_dmabuf_closed_at_deregistration) {
+TEST_F(Descriptors, own_dmabuf_is_closed_at_deregistration) {
     Node node;
     std::vector<unsigned char> data(kSize);
     const ibv_mr *mr = node.reg(data);
@@ -121,7 +121,7 @@ TEST_F(Descriptors, of_own_dmabuf_closed_at_deregistration) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(Descriptors, of_peers_dmabuf_closed_when_peer_deregisters) {
+TEST_F(Descriptors, peers_dmabuf_is_closed_when_the_peer_deregisters) {
     Owner owner;
     Node node;
     std::vector<unsigned char> data(kSize);
@@ -136,7 +136,7 @@ TEST_F(Descriptors, of_peers_dmabuf_closed_when_peer_deregisters) {
     owner.end();
 }
 
-TEST_F(Descriptors, of_peers_dmabuf_closed_when_a_request_finds_the_peer_dead) {
+TEST_F(Descriptors, peers_dmabuf_is_closed_when_a_request_finds_the_peer_dead) {
     Owner owner;
     Node node;
     std::vector<unsigned char> data(kSize);
@@ -150,7 +150,7 @@ TEST_F(Descriptors, of_peers_dmabuf_closed_when_a_request_finds_the_peer_dead) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(Descriptors, of_peers_dmabuf_closed_when_the_queue_pair_to_a_dead_peer_is_destroyed) {
+TEST_F(Descriptors, peers_dmabuf_is_closed_with_the_queue_pair_to_a_dead_peer) {
     Owner owner;
     Node node;
     std::vector<unsigned char> data(kSize);
@@ -164,11 +164,11 @@ TEST_F(Descriptors, of_peers_dmabuf_closed_when_the_queue_pair_to_a_dead_peer_is
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(Descriptors, of_dead_peers_dmabuf_closed_when_its_entries_are_reclaimed) {
+TEST_F(Descriptors, dead_peers_dmabuf_is_closed_when_its_entries_are_reclaimed) {
     Owner owner;
     Child newcomer([](int socket) {
-        hear(socket);
-        const Node entered; // a process that enters the fabric removes what the dead left
+        receive_byte(socket);
+        const Node entered; // a process that joins reclaims the entries of dead ones
         return 0;
     });
     Node node;
@@ -179,14 +179,14 @@ TEST_F(Descriptors, of_dead_peers_dmabuf_closed_when_its_entries_are_reclaimed) 
     const size_t before = open_descriptors();
     EXPECT_EQ(owner.read(qp, mr), IBV_WC_SUCCESS);
     owner.kill();
-    tell(newcomer.socket());
+    send_byte(newcomer.socket());
     EXPECT_EQ(newcomer.join(), 0);
     expect_descriptors(before);
 }
 
 // ---- shortage
 
-/// This process can have so many more descriptors, 0 or 1, for as long as this lives.
+/// Limits this process to 0 or 1 more descriptors during its lifetime.
 class FewDescriptors {
 public:
     explicit FewDescriptors(rlim_t more) {
@@ -204,7 +204,7 @@ private:
     rlimit m_before{};
 };
 
-/// What `action` makes this process print while it has no descriptors left, or one.
+/// What this process prints during `action` with no descriptor left, or one.
 template <class Action>
 std::string printed_without_descriptors(Action action, rlim_t left = 0) {
     ::testing::internal::CaptureStderr();
@@ -217,7 +217,7 @@ std::string printed_without_descriptors(Action action, rlim_t left = 0) {
 
 size_t lines(const std::string &text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
 
-TEST_F(DescriptorShortage, request_that_needs_an_import_fails_and_says_why) {
+TEST_F(DescriptorShortage, request_that_needs_an_import_fails_with_a_reason) {
     Node node;
     Block block(node);
     std::vector<unsigned char> data(kSize);
@@ -231,7 +231,7 @@ TEST_F(DescriptorShortage, request_that_needs_an_import_fails_and_says_why) {
                                HasSubstr("Too many open files"), HasSubstr("ulimit -n")));
 }
 
-TEST_F(DescriptorShortage, import_of_a_peers_dmabuf_is_refused_with_the_peers_process_named) {
+TEST_F(DescriptorShortage, refused_import_names_the_peer_process) {
     Owner owner;
     Node node;
     std::vector<unsigned char> data(kSize);
@@ -257,7 +257,7 @@ TEST_F(DescriptorShortage, many_refused_requests_print_one_line) {
             EXPECT_EQ(status_of(qp, write.all(mr).remote(block.mr)), IBV_WC_REM_OP_ERR);
         }
     });
-    // The queue pairs that break raise events, which cannot be delivered either: a cause of its own.
+    // The failing queue pairs also raise events that cannot be delivered: a second cause.
     EXPECT_EQ(lines(printed), 2u) << printed;
 }
 
@@ -279,16 +279,16 @@ TEST_F(DescriptorShortage, lost_completion_event_is_reported) {
     EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
-TEST_F(DescriptorShortage, fabric_that_cannot_be_joined_is_reported_with_the_reason) {
+TEST_F(DescriptorShortage, failure_to_join_the_fabric_is_reported) {
     const auto count_devices = [] {
         int count = 0;
         ibv_free_device_list(ibv_get_device_list(&count));
         return count;
     };
-    EXPECT_EQ(count_devices(), 2); // UBSan needs descriptors too when it sees a type for the first time
-    Child child([&](int) {         // has to join the fabric by itself
+    EXPECT_EQ(count_devices(), 2); // UBSan needs descriptors when it meets a new type
+    Child child([&](int) {         // must join the fabric itself
         const std::string printed =
-            printed_without_descriptors([&] { EXPECT_EQ(count_devices(), 0); }, 1); // the fabric needs two
+            printed_without_descriptors([&] { EXPECT_EQ(count_devices(), 0); }, 1); // joining needs two
         EXPECT_THAT(printed,
                     AllOf(HasSubstr("cannot join the fabric in " + fabric()), HasSubstr("Too many open files")));
         return ::testing::Test::HasFailure() ? 1 : 0;
@@ -296,7 +296,7 @@ TEST_F(DescriptorShortage, fabric_that_cannot_be_joined_is_reported_with_the_rea
     EXPECT_EQ(child.join(), 0);
 }
 
-TEST_F(DescriptorShortage, requests_without_a_shortage_print_nothing) {
+TEST_F(DescriptorShortage, requests_without_shortage_print_nothing) {
     ::testing::internal::CaptureStderr();
     {
         Node node;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which devices there are, what they say of themselves, and what programs look for in /dev.
+// Devices: their number, attributes and nodes in /dev.
 #include "hca.h"
 
 #include <endian.h>
@@ -20,19 +20,19 @@ protected:
     }
 };
 
-TEST_F(Devices, are_two_unless_told_otherwise) { EXPECT_EQ(count(), 2); }
+TEST_F(Devices, default_count_is_two) { EXPECT_EQ(count(), 2); }
 
-TEST_F(Devices, are_as_many_as_asked_for) {
+TEST_F(Devices, count_follows_the_setting) {
     set("SOFTHCA_DEVICES", "4");
     EXPECT_EQ(count(), 4);
 }
 
-TEST_F(Devices, may_be_none) {
+TEST_F(Devices, count_of_zero_is_accepted) {
     set("SOFTHCA_DEVICES", "0");
     EXPECT_EQ(count(), 0);
 }
 
-TEST_F(Devices, say_that_they_are_software) {
+TEST_F(Devices, attributes_identify_software) {
     ibv_device **list = ibv_get_device_list(nullptr);
     EXPECT_STREQ(ibv_get_device_name(list[1]), "softhca1");
     EXPECT_EQ(ibv_get_device_index(list[1]), -1);
@@ -48,14 +48,14 @@ TEST_F(Devices, say_that_they_are_software) {
     EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-TEST_F(Devices, have_an_address_on_the_pci_bus) {
+TEST_F(Devices, sysfs_path_holds_the_pci_address) {
     ibv_device **list = ibv_get_device_list(nullptr);
     EXPECT_STREQ(list[0]->ibdev_path, "/sys/bus/pci/devices/0000:1c:00.0/infiniband/softhca0");
     EXPECT_STREQ(list[1]->ibdev_path, "/sys/bus/pci/devices/0000:9d:00.0/infiniband/softhca1");
     ibv_free_device_list(list);
 }
 
-TEST_F(Devices, have_one_active_infiniband_port) {
+TEST_F(Devices, port_is_active_infiniband) {
     const Node node;
     ibv_port_attr port{};
     EXPECT_EQ(ibv_query_port(node.context, 1, &port), 0);
@@ -67,17 +67,17 @@ TEST_F(Devices, have_one_active_infiniband_port) {
     EXPECT_EQ(ibv_query_port(node.context, 2, &port), EINVAL);
 }
 
-TEST_F(Devices, answer_an_old_program_no_further_than_its_structure) {
+TEST_F(Devices, query_port_of_old_programs_writes_only_the_old_structure) {
     const Node node;
     ibv_port_attr port{};
     port.port_cap_flags2 = 0x1234;
-    // The macro of the same name would take the newer way.
+    // The macro of the same name would call the newer function.
     EXPECT_EQ((ibv_query_port)(node.context, 1, reinterpret_cast<_compat_ibv_port_attr *>(&port)), 0);
     EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
     EXPECT_EQ(port.port_cap_flags2, 0x1234);
 }
 
-TEST_F(Devices, have_one_gid_and_one_key) {
+TEST_F(Devices, port_has_one_gid_and_one_pkey) {
     const Node node;
     ibv_gid gid{};
     EXPECT_EQ(ibv_query_gid(node.context, 1, 0, &gid), 0);
@@ -97,7 +97,7 @@ TEST_F(Devices, have_one_gid_and_one_key) {
     EXPECT_EQ(ibv_get_pkey_index(node.context, 1, htobe16(7)), -1);
 }
 
-TEST_F(Devices, have_a_character_device_that_may_be_used) {
+TEST_F(Devices, character_device_is_accessible) {
     struct stat info {};
     for (const char *path : {"/dev/infiniband/uverbs_softhca0", "/dev/infiniband/uverbs_softhca1"}) {
         EXPECT_EQ(stat(path, &info), 0);
@@ -112,7 +112,7 @@ TEST_F(Devices, have_a_character_device_that_may_be_used) {
     EXPECT_EQ(access("/dev/infiniband/uverbs_softhca2", F_OK), -1);
 }
 
-TEST_F(Devices, do_not_stand_in_the_way_of_other_files) {
+TEST_F(Devices, other_files_are_unaffected_by_interposition) {
     struct stat info {};
     EXPECT_EQ(stat("/dev/null", &info), 0);
     EXPECT_TRUE(S_ISCHR(info.st_mode));
@@ -123,7 +123,7 @@ TEST_F(Devices, do_not_stand_in_the_way_of_other_files) {
     EXPECT_EQ(errno, ENOENT);
 }
 
-TEST_F(Devices, refuse_what_they_do_not_have) {
+TEST_F(Devices, unsupported_functions_are_refused) {
     Node node;
     ibv_qp *qp = node.queue_pair();
     ibv_ece ece{};
@@ -145,7 +145,7 @@ TEST_F(Devices, refuse_what_they_do_not_have) {
     EXPECT_EQ(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 }
 
-TEST_F(Devices, have_names_for_numbers) {
+TEST_F(Devices, enumerators_have_names) {
     EXPECT_STREQ(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR), "transport retry counter exceeded");
     EXPECT_STREQ(ibv_wc_status_str(static_cast<ibv_wc_status>(30)), "unknown");
     EXPECT_STREQ(ibv_event_type_str(IBV_EVENT_PORT_ERR), "port error");

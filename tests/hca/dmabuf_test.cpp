@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Card memory by its dma-buf: what can be imported, and that bytes move through the descriptor.
+// Card memory as dma-bufs: what can be imported, and transfers through the descriptor.
 #include "hca.h"
 
 using namespace hca;
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-/// A card's block, exported.
+/// An exported block of a card.
 struct Exported {
     explicit Exported(Card &card, uint64_t offset = 0, uint64_t size = kPage) : address(card.memory()) {
         fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, address, size, offset, O_RDWR | O_CLOEXEC);
@@ -42,7 +42,7 @@ protected:
         EXPECT_EQ(errno, error);
         EXPECT_EQ(mr, nullptr);
     }
-    /// The card's own view of its memory.
+    /// Reads the memory through the card.
     std::vector<unsigned char> read_card(uint64_t address, size_t size) {
         std::vector<unsigned char> out(size);
         card.run(kUp, Packets().copy(address, card.map(out), static_cast<uint32_t>(size)));
@@ -55,11 +55,11 @@ protected:
 
 // ---- import
 
-TEST_F(DmaBufs, the_probe_of_ucx_finds_support) { refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, -1, kAll), EBADF); }
+TEST_F(DmaBufs, ucx_probe_finds_support) { refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, -1, kAll), EBADF); }
 
-TEST_F(DmaBufs, a_closed_descriptor_is_bad) { refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, 9999, kAll), EBADF); }
+TEST_F(DmaBufs, closed_descriptor_is_refused) { refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, 9999, kAll), EBADF); }
 
-TEST_F(DmaBufs, what_is_none_is_refused) {
+TEST_F(DmaBufs, descriptor_of_another_file_is_refused) {
     const int file = open("/dev/null", O_RDWR | O_CLOEXEC);
     const int memory = memfd_create("dmabuf-0-4096-x", MFD_CLOEXEC);
     refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, 0, file, kAll), EINVAL);
@@ -68,14 +68,14 @@ TEST_F(DmaBufs, what_is_none_is_refused) {
     close(memory);
 }
 
-TEST_F(DmaBufs, offset_and_address_must_agree_within_a_page) {
+TEST_F(DmaBufs, different_offset_and_address_in_page_are_refused) {
     const Exported block(card);
     refused(ibv_reg_dmabuf_mr(node.pd, 16, 4096, block.address, block.fd, kAll), EINVAL);
     refused(ibv_reg_dmabuf_mr(node.pd, 0, 4096, block.address + 16, block.fd, kAll), EINVAL);
     node.adopt(ibv_reg_dmabuf_mr(node.pd, 4096 + 16, 4096, block.address + 16, block.fd, kAll));
 }
 
-TEST_F(DmaBufs, a_range_beyond_the_end_is_refused) {
+TEST_F(DmaBufs, range_past_the_end_is_refused) {
     const Exported block(card);
     refused(reg(block, 0, kPage + 1), EINVAL);
     refused(reg(block, kPage, 1), EINVAL);
@@ -85,27 +85,27 @@ TEST_F(DmaBufs, a_range_beyond_the_end_is_refused) {
     node.adopt(reg(block, kPage - 4096, 4096));
 }
 
-TEST_F(DmaBufs, an_address_that_wraps_is_refused) {
+TEST_F(DmaBufs, wrapping_address_is_refused) {
     const Exported block(card);
     refused(ibv_reg_dmabuf_mr(node.pd, 0, 8192, UINT64_MAX - 4095, block.fd, kAll), EINVAL);
 }
 
-TEST_F(DmaBufs, rights_follow_the_same_rule) {
+TEST_F(DmaBufs, remote_write_without_local_write_is_refused) {
     const Exported block(card);
     refused(reg(block, 0, kMiB, IBV_ACCESS_REMOTE_WRITE), EINVAL);
     node.adopt(reg(block, 0, kMiB, IBV_ACCESS_REMOTE_READ));
 }
 
-TEST_F(DmaBufs, a_card_in_reset_cannot_be_reached) {
+TEST_F(DmaBufs, card_in_reset_is_refused) {
     const Exported block(card);
     uint64_t seq = 0;
-    std::array chunks = {Card::chunk(kDown, 0x1234000, 64)}; // a command buffer that is not there
+    std::array chunks = {Card::chunk(kDown, 0x1234000, 64)}; // an unmapped command buffer
     (void)card.try_submit(chunks, seq);
     (void)card.wait(seq);
     refused(reg(block), EPERM);
 }
 
-TEST_F(DmaBufs, the_importer_keeps_the_exporters_memory_busy) {
+TEST_F(DmaBufs, import_keeps_the_memory_in_use) {
     Exported block(card);
     ibv_mr *mr = reg(block);
     ASSERT_NE(mr, nullptr);
@@ -117,7 +117,7 @@ TEST_F(DmaBufs, the_importer_keeps_the_exporters_memory_busy) {
 
 // ---- data
 
-TEST_F(DmaBufs, hosts_write_to_and_read_from_the_card) {
+TEST_F(DmaBufs, host_writes_and_reads_card_memory) {
     const Exported block(card);
     ibv_mr *device = reg(block, 0, kPage);
     node.adopt(device);
@@ -132,7 +132,7 @@ TEST_F(DmaBufs, hosts_write_to_and_read_from_the_card) {
     EXPECT_EQ(back, data);
 }
 
-TEST_F(DmaBufs, card_to_card_moves_every_byte) {
+TEST_F(DmaBufs, card_to_card_keeps_every_byte) {
     Card second("0000:1a:00.0");
     const Exported from(card), to(second);
     ibv_mr *source = reg(from, 0, kPage), *target = reg(to, 0, kPage);
@@ -150,7 +150,7 @@ TEST_F(DmaBufs, card_to_card_moves_every_byte) {
     EXPECT_EQ(got, data);
 }
 
-TEST_F(DmaBufs, an_export_of_a_part_begins_where_it_says) {
+TEST_F(DmaBufs, partial_export_starts_at_its_offset) {
     const Exported block(card, 2 * kMiB, kMiB);
     ibv_mr *device = ibv_reg_dmabuf_mr(node.pd, 4096, 8192, block.address + 4096, block.fd, kAll);
     ASSERT_NE(device, nullptr);
@@ -163,7 +163,7 @@ TEST_F(DmaBufs, an_export_of_a_part_begins_where_it_says) {
     EXPECT_EQ(read_card(block.address + 4096, 8192), data);
 }
 
-TEST_F(DmaBufs, the_region_is_the_limit_not_the_dma_buf) {
+TEST_F(DmaBufs, access_past_the_region_is_refused) {
     const Exported block(card);
     ibv_mr *device = reg(block, kMiB, kMiB);
     node.adopt(device);
@@ -181,7 +181,7 @@ TEST_F(DmaBufs, the_region_is_the_limit_not_the_dma_buf) {
               IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(DmaBufs, messages_land_in_card_memory) {
+TEST_F(DmaBufs, receive_in_card_memory_is_filled) {
     const Exported block(card);
     ibv_mr *device = reg(block);
     node.adopt(device);
@@ -193,7 +193,7 @@ TEST_F(DmaBufs, messages_land_in_card_memory) {
     EXPECT_EQ(read_card(block.address, data.size()), data);
 }
 
-TEST_F(DmaBufs, atomics_work_on_card_memory) {
+TEST_F(DmaBufs, atomics_on_card_memory_succeed) {
     const Exported block(card);
     ibv_mr *device = reg(block);
     node.adopt(device);

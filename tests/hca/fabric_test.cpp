@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shared file from the inside: places, queue memory, and the limits of both.
+// The shared file: table entries, queue memory, and their limits.
 #include "hca.h"
 #include "hca/fabric.h"
 #include "hca/queue_pair.h"
@@ -18,9 +18,9 @@ protected:
     std::unique_ptr<Fabric> shared = Fabric::open(fabric());
 };
 
-TEST_F(FabricTest, holds_so_many_processes_and_no_more) {
+TEST_F(FabricTest, process_beyond_the_table_is_refused) {
     ASSERT_NE(shared, nullptr);
-    // As if each place were taken by a process that lives.
+    // As if each entry belonged to a live process.
     const softgaudi::File file(open((fabric() + "/fabric").c_str(), O_RDWR | O_CLOEXEC));
     auto &places = shared->state().processes.entries;
     for (size_t i = 0; i < places.size(); ++i) {
@@ -35,7 +35,7 @@ TEST_F(FabricTest, holds_so_many_processes_and_no_more) {
                                                             ": it is full; set SOFTHCA_DIR to another directory\n");
 }
 
-TEST_F(FabricTest, queue_memory_is_given_and_taken_back) {
+TEST_F(FabricTest, queue_memory_is_reused_after_release) {
     ASSERT_NE(shared, nullptr);
     const Lock lock(shared->state().tables);
     Extent a{}, b{}, c{};
@@ -48,14 +48,14 @@ TEST_F(FabricTest, queue_memory_is_given_and_taken_back) {
     EXPECT_EQ(a.count, 0u);
     ASSERT_TRUE(shared->allocate(32'768, c));
     EXPECT_EQ(c.first, 0u);
-    EXPECT_EQ(shared->memory(c)[0], 0); // nobody sees what was there
+    EXPECT_EQ(shared->memory(c)[0], 0); // old contents are cleared
     EXPECT_FALSE(shared->allocate(size_t{2} << 30, a));
     EXPECT_TRUE(shared->allocate(0, a));
     shared->release(b);
     shared->release(c);
 }
 
-TEST_F(FabricTest, a_ring_keeps_order_across_its_end) {
+TEST_F(FabricTest, ring_keeps_order_across_its_end) {
     ASSERT_NE(shared, nullptr);
     softhca::ReceiveRing ring{};
     {
@@ -64,7 +64,7 @@ TEST_F(FabricTest, a_ring_keeps_order_across_its_end) {
         ring.max_sge = 2;
         ASSERT_TRUE(shared->allocate(softhca::ring_bytes(4, 2), ring.extent));
     }
-    ring.head = ring.tail = UINT32_MAX - 1; // the counters wrap as well
+    ring.head = ring.tail = UINT32_MAX - 1; // the counters wrap, too
     softhca::Receive receive{};
     EXPECT_FALSE(pop(*shared, ring, receive));
     for (uint64_t i = 0; i < 4; ++i) {
@@ -78,7 +78,7 @@ TEST_F(FabricTest, a_ring_keeps_order_across_its_end) {
     }
 }
 
-TEST_F(FabricTest, timers_are_those_of_the_specification) {
+TEST_F(FabricTest, timer_codes_match_the_specification) {
     EXPECT_EQ(softhca::rnr_timer_ns(0), 655'360'000u);
     EXPECT_EQ(softhca::rnr_timer_ns(1), 10'000u);
     EXPECT_EQ(softhca::rnr_timer_ns(12), 640'000u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Faults on request: refused calls, links that go down, queue pairs that break.
+// Injected faults: refused calls, links that go down, queue pairs that fail.
 #include "hca.h"
 
 using namespace hca;
@@ -16,25 +16,25 @@ protected:
     }
 };
 
-TEST_F(Faults, without_dma_buf_support) {
+TEST_F(Faults, reg_dmabuf_mr_fails_with_eopnotsupp) {
     set("SOFTHCA_FAULTS", "reg_dmabuf_mr=EOPNOTSUPP");
     Node node;
     EXPECT_EQ(probe(node), EOPNOTSUPP);
 }
 
-TEST_F(Faults, without_dma_buf_support_as_some_drivers_say_it) {
+TEST_F(Faults, reg_dmabuf_mr_fails_with_524) {
     set("SOFTHCA_FAULTS", "reg_dmabuf_mr=524");
     Node node;
     EXPECT_EQ(probe(node), 524);
 }
 
-TEST_F(Faults, the_same_by_its_name_in_the_kernel) {
+TEST_F(Faults, reg_dmabuf_mr_fails_with_enotsupp) {
     set("SOFTHCA_FAULTS", "ibv_reg_dmabuf_mr=ENOTSUPP");
     Node node;
     EXPECT_EQ(probe(node), 524);
 }
 
-TEST_F(Faults, a_good_probe_and_then_a_refusal) {
+TEST_F(Faults, second_call_fails_after_a_good_probe) {
     set("SOFTHCA_FAULTS", "reg_dmabuf_mr#2+=EPERM");
     Node node;
     EXPECT_EQ(probe(node), EBADF);
@@ -42,7 +42,7 @@ TEST_F(Faults, a_good_probe_and_then_a_refusal) {
     EXPECT_EQ(probe(node), EPERM);
 }
 
-TEST_F(Faults, strike_one_call_of_one_device) {
+TEST_F(Faults, rule_with_device_and_number_fails_one_call) {
     set("SOFTHCA_FAULTS", "reg_dmabuf_mr@1#2=EIO;reg_dmabuf_mr@0#1=ENOSPC");
     Node first(0), second(1);
     EXPECT_EQ(probe(first), ENOSPC);
@@ -52,7 +52,7 @@ TEST_F(Faults, strike_one_call_of_one_device) {
     EXPECT_EQ(probe(second), EBADF);
 }
 
-TEST_F(Faults, a_limit_counts_live_regions) {
+TEST_F(Faults, limit_counts_live_regions) {
     set("SOFTHCA_FAULTS", "reg_mr@0=limit:2");
     Node node, other(1);
     ibv_mr *one = node.reg(data);
@@ -65,7 +65,7 @@ TEST_F(Faults, a_limit_counts_live_regions) {
     node.reg(data);
 }
 
-TEST_F(Faults, every_function_that_can_fail_does) {
+TEST_F(Faults, every_function_fails_on_request) {
     set("SOFTHCA_FAULTS", "open_device#2=EMFILE;alloc_pd#2=ENOMEM;create_comp_channel=EMFILE;create_cq#3=ENOMEM;"
                           "create_srq=ENOMEM;create_qp=ENOSPC;modify_qp=EIO;create_ah=ENOMEM;query_port=EIO;"
                           "query_device=EIO;post_recv=EIO;post_send=EIO");
@@ -88,7 +88,7 @@ TEST_F(Faults, every_function_that_can_fail_does) {
     EXPECT_EQ(ibv_query_device(node.context, &device), EIO);
 }
 
-TEST_F(Faults, posting_and_modifying_fail_on_request) {
+TEST_F(Faults, post_and_modify_fail_on_request) {
     set("SOFTHCA_FAULTS", "modify_qp#4=EIO;post_send#2=ENOMEM;post_recv#2=ENOMEM");
     Node node;
     const ibv_mr *mr = node.reg(data);
@@ -102,11 +102,11 @@ TEST_F(Faults, posting_and_modifying_fail_on_request) {
     EXPECT_EQ(write.post(qp), ENOMEM);
 }
 
-TEST_F(Faults, a_link_goes_down_and_comes_back) {
+TEST_F(Faults, link_down_and_up_raise_port_events) {
     set("SOFTHCA_FAULTS", "post_send#2=link_down;query_port#6=link_up");
     Node node, other(1);
     const ibv_mr *mr = node.reg(data), *to = other.reg(data);
-    const Pair pair(node, other, {.retry_count = 1, .timeout = 1}); // asks each port once
+    const Pair pair(node, other, {.retry_count = 1, .timeout = 1}); // one retry per port
     Request write(IBV_WR_RDMA_WRITE);
     write.piece(data.data(), 10, mr->lkey).remote(to);
     EXPECT_EQ(status_of(pair.here, write), IBV_WC_SUCCESS);
@@ -127,7 +127,7 @@ TEST_F(Faults, a_link_goes_down_and_comes_back) {
     EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
 }
 
-TEST_F(Faults, datagrams_are_lost_on_a_link_that_is_down) {
+TEST_F(Faults, datagrams_on_a_down_link_are_dropped) {
     set("SOFTHCA_FAULTS", "post_send@0#1=link_down");
     Node node, other(1);
     std::vector<unsigned char> room(200);
@@ -147,7 +147,7 @@ TEST_F(Faults, datagrams_are_lost_on_a_link_that_is_down) {
     EXPECT_EQ(ibv_destroy_ah(ah), 0);
 }
 
-TEST_F(Faults, a_queue_pair_breaks) {
+TEST_F(Faults, qp_error_at_post_send_moves_to_error) {
     set("SOFTHCA_FAULTS", "post_send#2=qp_error");
     Node node;
     const ibv_mr *mr = node.reg(data);
@@ -164,7 +164,7 @@ TEST_F(Faults, a_queue_pair_breaks) {
     EXPECT_EQ(status_of(pair.here, write), IBV_WC_WR_FLUSH_ERR);
 }
 
-TEST_F(Faults, a_queue_pair_breaks_at_a_receive) {
+TEST_F(Faults, qp_error_at_post_recv_moves_to_error) {
     set("SOFTHCA_FAULTS", "post_recv#1=qp_error");
     Node node;
     const ibv_mr *mr = node.reg(data);
@@ -174,7 +174,7 @@ TEST_F(Faults, a_queue_pair_breaks_at_a_receive) {
     EXPECT_EQ(wait_event(node.context), IBV_EVENT_QP_FATAL);
 }
 
-TEST_F(Faults, a_device_is_lost) {
+TEST_F(Faults, device_fatal_raises_an_event) {
     set("SOFTHCA_FAULTS", "post_send@0=device_fatal");
     Node node;
     const Pair pair(node, node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of the software HCA share. Each test is a process of its own (ctest runs them so), with a fabric of its
-// own in a fresh directory: set variables with `set` before the first call of the library.
+// Helpers of the tests of the software HCA. Each test is a process of its own (ctest runs them so) with a fabric in a
+// fresh directory: set variables with `set` before the first call of the library.
 #pragma once
 
 #include "soft/soft.h"
@@ -14,10 +14,10 @@
 namespace hca {
 
 using soft::Child;
-using soft::hear;
 using soft::pattern;
+using soft::receive_byte;
+using soft::send_byte;
 using soft::set;
-using soft::tell;
 
 inline constexpr int kAll =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
@@ -30,7 +30,7 @@ private:
     soft::FreshDirectory m_fabric{"SOFTHCA_DIR", "softhca"};
 };
 
-/// What one side must know of the other.
+/// The address of a queue pair, for its peer.
 struct Peer {
     uint32_t qp_num = 0;
     uint16_t lid = 0;
@@ -47,7 +47,7 @@ inline Peer take(int socket) {
     return peer;
 }
 
-/// The values of a connection that tests change.
+/// Connection attributes that tests change.
 struct Link {
     uint8_t retry_count = 7, rnr_retry = 7, timeout = 8, rnr_timer = 1, rd_atomic = 16;
     int access = kAll;
@@ -194,7 +194,7 @@ inline void connect(ibv_qp *qp, const Peer &peer, const Link &link = {}) {
     EXPECT_EQ(to_rts(qp, link), 0);
 }
 
-/// Both ends in one process.
+/// Two connected queue pairs in one process.
 struct Pair {
     Pair(Node &from, Node &to, const Link &link = {}, const QpOptions &options = {}, const QpOptions &to_options = {})
         : here(from.queue_pair(options)), there(to.queue_pair(to_options)) {
@@ -206,7 +206,7 @@ struct Pair {
 
 // ---- work -------------------------------------------------------------------------------------------------------
 
-/// A work request with the memory its pointers need.
+/// A work request and the memory that it points to.
 class Request {
 public:
     explicit Request(ibv_wr_opcode opcode, uint64_t id = 1, unsigned flags = IBV_SEND_SIGNALED) {
@@ -267,7 +267,7 @@ inline int receive(ibv_qp *qp, const ibv_mr *mr, uint64_t id, size_t size = SIZE
     return qp->srq ? ibv_post_srq_recv(qp->srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad);
 }
 
-/// The next completion; an error of the test when none comes.
+/// The next completion; fails the test when none comes.
 inline ibv_wc wait(ibv_cq *cq) {
     ibv_wc wc{};
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -283,7 +283,7 @@ inline ibv_wc_status status_of(ibv_qp *qp, Request &request) {
     return wait(qp->send_cq).status;
 }
 
-/// The next asynchronous event's type, acknowledged; an error of the test when none comes.
+/// The type of the next asynchronous event, which is acknowledged; fails the test when none comes.
 inline ibv_event_type wait_event(ibv_context *context, ibv_async_event *out = nullptr) {
     pollfd ready{context->async_fd, POLLIN, 0};
     EXPECT_EQ(poll(&ready, 1, 60'000), 1) << "no event came";

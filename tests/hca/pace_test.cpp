@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time: on the virtual clock a transfer takes exactly what its link says.
+// Time: on the virtual clock a transfer takes exactly the time of its link.
 #include "hca.h"
 
 using namespace hca;
@@ -10,7 +10,7 @@ constexpr uint64_t kUs = 1000; // nanoseconds
 
 class VirtualPace : public HcaTest {
 protected:
-    static constexpr size_t kSize = 1 << 20; // a mebibyte at 1 GB/s is 1048576 ns
+    static constexpr size_t kSize = 1 << 20; // 1 MiB at 1 GB/s takes 1048576 ns
     static constexpr uint64_t kTime = kSize;
 
     std::vector<unsigned char> data = pattern(4 * kSize);
@@ -19,7 +19,7 @@ protected:
         set("SOFTHCA_PACE", "virtual:link:1,latency:3");
         set("SOFTGAUDI_PACE", "virtual:down:1,up:1");
     }
-    /// The clock, which is the software Gaudi's.
+    /// The time on the software Gaudi's clock.
     static uint64_t now() {
         static const int control = hlthunk_open_control(0, nullptr);
         hlthunk_time_sync_info info{};
@@ -33,7 +33,7 @@ protected:
     }
 };
 
-TEST_F(VirtualPace, a_transfer_takes_its_time) {
+TEST_F(VirtualPace, transfer_takes_link_time_plus_latency) {
     Node node;
     const ibv_mr *mr = node.reg(data);
     const Pair pair(node, node);
@@ -43,7 +43,7 @@ TEST_F(VirtualPace, a_transfer_takes_its_time) {
     EXPECT_EQ(now() - begin, kTime + 3 * kUs);
 }
 
-TEST_F(VirtualPace, transfers_on_one_link_follow_each_other) {
+TEST_F(VirtualPace, transfers_on_one_link_add_up) {
     Node node;
     const ibv_mr *mr = node.reg(data);
     const Pair one(node, node), two(node, node);
@@ -59,10 +59,10 @@ TEST_F(VirtualPace, transfers_on_one_link_follow_each_other) {
 
 TEST_F(VirtualPace, transfers_on_two_links_overlap) {
     Node node, other(1);
-    const ibv_mr *mr = node.reg(data), *theirs = other.reg(data);
+    const ibv_mr *mr = node.reg(data), *peer_mr = other.reg(data);
     const Pair one(node, node), two(other, other);
     const uint64_t begin = now();
-    Request first = write(mr, mr), second = write(theirs, theirs);
+    Request first = write(mr, mr), second = write(peer_mr, peer_mr);
     ASSERT_EQ(first.post(one.here), 0);
     ASSERT_EQ(second.post(two.here), 0);
     wait(node.send_cq);
@@ -70,13 +70,13 @@ TEST_F(VirtualPace, transfers_on_two_links_overlap) {
     EXPECT_EQ(now() - begin, kTime + 3 * kUs);
 }
 
-TEST_F(VirtualPace, a_read_uses_the_link_of_the_side_that_is_read) {
+TEST_F(VirtualPace, read_occupies_the_link_of_the_responder) {
     Node node, other(1);
-    const ibv_mr *mr = node.reg(data), *theirs = other.reg(data);
+    const ibv_mr *mr = node.reg(data), *peer_mr = other.reg(data);
     const Pair pair(node, other), loop(node, node);
     const uint64_t begin = now();
     Request read(IBV_WR_RDMA_READ);
-    read.piece(data.data(), kSize, mr->lkey).remote(theirs, 2 * kSize);
+    read.piece(data.data(), kSize, mr->lkey).remote(peer_mr, 2 * kSize);
     Request beside = write(mr, mr);
     ASSERT_EQ(read.post(pair.here), 0);
     ASSERT_EQ(beside.post(loop.here), 0);
@@ -85,11 +85,11 @@ TEST_F(VirtualPace, a_read_uses_the_link_of_the_side_that_is_read) {
     EXPECT_EQ(now() - begin, kTime + 3 * kUs);
 }
 
-TEST_F(VirtualPace, a_receiver_hears_of_it_when_it_has_arrived) {
+TEST_F(VirtualPace, receive_completes_when_the_bytes_have_arrived) {
     Node node, other(1);
-    const ibv_mr *mr = node.reg(data), *theirs = other.reg(data);
+    const ibv_mr *mr = node.reg(data), *peer_mr = other.reg(data);
     const Pair pair(node, other);
-    ASSERT_EQ(receive(pair.there, theirs, 1), 0);
+    ASSERT_EQ(receive(pair.there, peer_mr, 1), 0);
     const uint64_t begin = now();
     Request send(IBV_WR_SEND, 1, 0);
     ASSERT_EQ(send.piece(data.data(), kSize, mr->lkey).post(pair.here), 0);
@@ -99,7 +99,7 @@ TEST_F(VirtualPace, a_receiver_hears_of_it_when_it_has_arrived) {
     EXPECT_EQ(now() - begin, kTime + 3 * kUs);
 }
 
-TEST_F(VirtualPace, copies_of_a_card_overlap_with_transfers) {
+TEST_F(VirtualPace, card_copies_overlap_with_transfers) {
     soft::Card card;
     const uint64_t block = card.memory();
     std::vector<unsigned char> host(kSize);
@@ -119,7 +119,7 @@ TEST_F(VirtualPace, copies_of_a_card_overlap_with_transfers) {
     EXPECT_EQ(now() - begin, kTime + 3 * kUs);
 }
 
-TEST_F(VirtualPace, a_failed_request_completes_after_those_before_it) {
+TEST_F(VirtualPace, failed_request_completes_after_earlier_ones) {
     Node node;
     const ibv_mr *mr = node.reg(data);
     const Pair pair(node, node);
@@ -135,7 +135,7 @@ TEST_F(VirtualPace, a_failed_request_completes_after_those_before_it) {
 
 class RealPace : public HcaTest {};
 
-TEST_F(RealPace, completions_come_no_earlier_than_the_link_allows) {
+TEST_F(RealPace, completion_is_not_before_the_link_time) {
     set("SOFTHCA_PACE", "link:0.1,latency:100");
     Node node;
     std::vector<unsigned char> data = pattern(2 << 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several processes and one fabric: transfers between them, while one is stopped, and after one has died. Children are
-// started before this process has threads, which is what fork and the sanitizers can both live with.
+// Several processes on one fabric: transfers between them, also with a stopped and a dead one. Children are started
+// before this process has threads, because neither fork nor the sanitizers support the opposite.
 #include "hca.h"
 
 #include "os/system_call.h"
@@ -31,23 +31,23 @@ int verdict() {
     return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
-/// One of two processes: memory that the other may access, and a queue pair to the other's.
+/// One of two processes, with memory that the peer may access and a queue pair to the peer.
 struct Side {
     explicit Side(int device = 0, std::vector<unsigned char> bytes = std::vector<unsigned char>(kSize))
         : data(std::move(bytes)), node(device), mr(node.reg(data)), qp(node.queue_pair()) {}
     explicit Side(Child &child) : Side() { meet(child.socket()); }
 
-    /// Connects with whoever is at the other end of the socket; it may access `shared`.
+    /// Connects with the peer at the other end of the socket, which may access `shared`.
     void meet(int socket, const ibv_mr *shared) {
         give(socket, {qp->qp_num, node.lid(), reinterpret_cast<uint64_t>(shared->addr), shared->rkey});
         peer = take(socket);
         connect(qp, peer);
-        tell(socket);
-        EXPECT_NE(hear(socket), 0); // it is connected too
+        send_byte(socket);
+        EXPECT_NE(receive_byte(socket), 0); // the peer is connected too
     }
     void meet(int socket) { meet(socket, mr); }
 
-    /// A transfer of all data, from or to the other's.
+    /// Transfers all data from or to the peer.
     Request whole(ibv_wr_opcode opcode, uint64_t offset = 0) const {
         return Request(opcode).all(mr).remote(peer.address + offset, peer.rkey);
     }
@@ -63,14 +63,14 @@ struct Side {
     Peer peer;
 };
 
-/// A process with memory that others access. It does nothing until it is told to end.
+/// A process with memory that others access. It does nothing until it is asked to exit.
 int passive(int socket) {
     Side side(1, pattern(kSize, 3));
     EXPECT_EQ(to_init(side.qp), 0);
     for (uint64_t i = 0; i < 8; ++i)
         EXPECT_EQ(receive(side.qp, side.mr, i, 4096, i * 4096), 0);
     side.meet(socket);
-    hear(socket);
+    receive_byte(socket);
     return verdict();
 }
 
@@ -89,7 +89,7 @@ void stop(const Child &child) {
     ASSERT_TRUE(WIFSTOPPED(status));
 }
 
-/// A process that may trace every other gives that up.
+/// Gives up the capability to trace every process.
 void drop_right_to_trace() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2] = {};
@@ -98,10 +98,10 @@ void drop_right_to_trace() {
     ASSERT_EQ(gaudi::os::system_call(SYS_capset, &header, data), 0);
 }
 
-/// Lets a child end that waits for a word.
+/// Lets a child exit that waits for a byte.
 void end(Child &child) {
     ASSERT_EQ(kill(child.pid(), SIGCONT), 0);
-    tell(child.socket());
+    send_byte(child.socket());
     EXPECT_EQ(child.join(), 0);
 }
 
@@ -110,31 +110,31 @@ void end_by_force(Child &child) {
     EXPECT_EQ(child.join(), 128 + SIGKILL);
 }
 
-TEST_F(Processes, each_writes_into_the_other) {
-    const auto side = [](int socket, unsigned seed) {
-        Side mine(static_cast<int>(seed), pattern(kSize, seed));
-        std::vector<unsigned char> theirs(kSize);
-        mine.meet(socket, mine.node.reg(theirs));
-        EXPECT_EQ(mine.write(), IBV_WC_SUCCESS);
-        tell(socket);
-        EXPECT_NE(hear(socket), 0);
-        EXPECT_EQ(theirs, pattern(kSize, 1 - seed));
-        EXPECT_EQ(mine.read(), IBV_WC_SUCCESS);
-        EXPECT_EQ(mine.data, pattern(kSize, seed)); // what it had written there
-        tell(socket);
-        hear(socket);
+TEST_F(Processes, both_write_to_each_other) {
+    const auto exchange = [](int socket, unsigned seed) {
+        Side self(static_cast<int>(seed), pattern(kSize, seed));
+        std::vector<unsigned char> received(kSize);
+        self.meet(socket, self.node.reg(received));
+        EXPECT_EQ(self.write(), IBV_WC_SUCCESS);
+        send_byte(socket);
+        EXPECT_NE(receive_byte(socket), 0);
+        EXPECT_EQ(received, pattern(kSize, 1 - seed));
+        EXPECT_EQ(self.read(), IBV_WC_SUCCESS);
+        EXPECT_EQ(self.data, pattern(kSize, seed)); // what it had written there
+        send_byte(socket);
+        receive_byte(socket);
     };
     Child child([&](int socket) {
-        side(socket, 1);
+        exchange(socket, 1);
         return verdict();
     });
-    side(child.socket(), 0);
+    exchange(child.socket(), 0);
     EXPECT_EQ(child.join(), 0);
 }
 
-TEST_F(Processes, messages_wake_a_process_that_sleeps) {
+TEST_F(Processes, message_wakes_a_sleeping_process) {
     Child child([](int socket) {
-        Node first(1); // only to have other ids than the parent
+        Node first(1); // only to get other ids than the parent
         ibv_comp_channel *channel = ibv_create_comp_channel(first.context);
         {
             Node node(1, 64, channel);
@@ -146,7 +146,7 @@ TEST_F(Processes, messages_wake_a_process_that_sleeps) {
             EXPECT_EQ(ibv_req_notify_cq(node.recv_cq, 0), 0);
             give(socket, {qp->qp_num, node.lid(), 0, 0});
             EXPECT_EQ(to_rtr(qp, take(socket)), 0);
-            tell(socket);
+            send_byte(socket);
             ibv_cq *which = nullptr;
             void *context = nullptr;
             EXPECT_EQ(ibv_get_cq_event(channel, &which, &context), 0); // sleeps here
@@ -164,13 +164,13 @@ TEST_F(Processes, messages_wake_a_process_that_sleeps) {
     ibv_qp *qp = node.queue_pair();
     give(child.socket(), {qp->qp_num, node.lid(), 0, 0});
     connect(qp, take(child.socket()));
-    ASSERT_NE(hear(child.socket()), 0);
+    ASSERT_NE(receive_byte(child.socket()), 0);
     Request send(IBV_WR_SEND);
     EXPECT_EQ(status_of(qp, send.all(mr)), IBV_WC_SUCCESS);
     EXPECT_EQ(child.join(), 0);
 }
 
-TEST_F(Processes, a_stopped_process_is_read_and_written_and_sent_to) {
+TEST_F(Processes, stopped_process_can_be_read_written_and_sent_to) {
     Child child(passive);
     Side side(child);
     stop(child);
@@ -185,7 +185,7 @@ TEST_F(Processes, a_stopped_process_is_read_and_written_and_sent_to) {
     end(child);
 }
 
-TEST_F(Processes, card_memory_of_a_stopped_process_is_read) {
+TEST_F(Processes, card_memory_of_a_stopped_process_can_be_read) {
     Child child([](int socket) {
         Card card;
         const uint64_t block = card.memory();
@@ -195,7 +195,7 @@ TEST_F(Processes, card_memory_of_a_stopped_process_is_read) {
         ibv_mr *mr = register_block(card, block, side.node);
         side.node.adopt(mr);
         side.meet(socket, mr);
-        hear(socket);
+        receive_byte(socket);
         return verdict();
     });
     const Side side(child);
@@ -205,14 +205,14 @@ TEST_F(Processes, card_memory_of_a_stopped_process_is_read) {
     end(child);
 }
 
-TEST_F(Processes, a_reader_does_not_keep_the_exporters_memory_busy_after_deregistration) {
+TEST_F(Processes, deregistration_frees_memory_that_a_peer_read) {
     Child child([](int socket) {
         Card card;
         const uint64_t block = card.memory();
         Side side(1);
         ibv_mr *mr = register_block(card, block, side.node);
         side.meet(socket, mr);
-        hear(socket);
+        receive_byte(socket);
         EXPECT_NE(hlthunk_memory_unmap(card.fd, block), 0);
         EXPECT_EQ(ibv_dereg_mr(mr), 0);
         EXPECT_EQ(hlthunk_memory_unmap(card.fd, block), 0);
@@ -223,17 +223,17 @@ TEST_F(Processes, a_reader_does_not_keep_the_exporters_memory_busy_after_deregis
     end(child);
 }
 
-TEST_F(Processes, memory_of_an_untraceable_process_refused_with_the_reason) {
+TEST_F(Processes, memory_of_untraceable_process_is_refused_with_the_reason) {
     Child child([](int socket) {
         Side side(1);
         side.meet(socket);
         EXPECT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return verdict();
     });
     const Side side(child);
-    ASSERT_NE(hear(child.socket()), 0);
+    ASSERT_NE(receive_byte(child.socket()), 0);
     drop_right_to_trace();
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(side.read(), IBV_WC_REM_OP_ERR);
@@ -245,7 +245,7 @@ TEST_F(Processes, memory_of_an_untraceable_process_refused_with_the_reason) {
 
 // ---- death
 
-TEST_F(Processes, death_of_the_peer_ends_the_work_as_a_nic_would) {
+TEST_F(Processes, death_of_the_peer_exceeds_the_retries) {
     Child child(passive);
     const Side side(child);
     ASSERT_EQ(receive(side.qp, side.mr, 77), 0);
@@ -265,11 +265,11 @@ TEST_F(Processes, death_of_the_peer_ends_the_work_as_a_nic_would) {
     EXPECT_EQ(flushed.wr_id, 77u);
 }
 
-TEST_F(Processes, death_ends_a_sender_that_waits_for_a_receive) {
+TEST_F(Processes, death_ends_a_send_waiting_for_a_receive) {
     Child child([](int socket) {
         Side side(1);
-        side.meet(socket); // and posts no receive
-        hear(socket);
+        side.meet(socket); // without a receive
+        receive_byte(socket);
         return 0;
     });
     const Side side(child);
@@ -278,7 +278,7 @@ TEST_F(Processes, death_ends_a_sender_that_waits_for_a_receive) {
     EXPECT_EQ(wait(side.node.send_cq).status, IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_F(Processes, death_in_the_middle_of_traffic_harms_nobody_else) {
+TEST_F(Processes, death_during_traffic_leaves_other_processes_working) {
     const std::vector<unsigned char> some(1 << 16);
     for (int round = 0; round < 10; ++round) {
         Child victim([&](int socket) {
@@ -294,15 +294,15 @@ TEST_F(Processes, death_in_the_middle_of_traffic_harms_nobody_else) {
             ibv_wc_status last = IBV_WC_SUCCESS;
             for (int alive = 1; (last = side.write()) == IBV_WC_SUCCESS; ++alive)
                 if (alive == 20)
-                    tell(socket); // there is traffic
+                    send_byte(socket); // traffic has begun
             EXPECT_EQ(last, IBV_WC_RETRY_EXC_ERR);
             return verdict();
         });
-        ASSERT_NE(hear(partner.socket()), 0);
+        ASSERT_NE(receive_byte(partner.socket()), 0);
         end_by_force(victim);
         EXPECT_EQ(partner.join(), 0);
     }
-    // The fabric still works, and what the dead had is free again.
+    // The fabric still works, and the entries of the dead process are free.
     Node node;
     std::vector<unsigned char> data(100);
     const ibv_mr *mr = node.reg(data);
@@ -311,16 +311,16 @@ TEST_F(Processes, death_in_the_middle_of_traffic_harms_nobody_else) {
     EXPECT_EQ(status_of(pair.here, write.piece(data.data(), 10, mr->lkey).remote(mr, 50)), IBV_WC_SUCCESS);
 }
 
-TEST_F(Processes, what_the_dead_left_is_removed) {
+TEST_F(Processes, entries_of_dead_processes_are_reclaimed) {
     Child child([](int socket) {
         auto *node = new Node;
         EXPECT_NE(ibv_create_comp_channel(node->context), nullptr);
         node->queue_pair();
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return 0;
     });
-    ASSERT_NE(hear(child.socket()), 0);
+    ASSERT_NE(receive_byte(child.socket()), 0);
     const auto fifos = [&] {
         size_t count = 0;
         for (const auto &entry : std::filesystem::directory_iterator(fabric()))
@@ -336,7 +336,7 @@ TEST_F(Processes, what_the_dead_left_is_removed) {
 
 // ---- fork, namespaces
 
-TEST_F(Processes, a_child_cannot_use_what_its_parent_opened) {
+TEST_F(Processes, forked_child_cannot_use_the_parents_context) {
     Node node;
     std::vector<unsigned char> data(100);
     ibv_mr *mr = node.reg(data);
@@ -345,7 +345,7 @@ TEST_F(Processes, a_child_cannot_use_what_its_parent_opened) {
     ASSERT_EQ(write.all(mr).remote(mr).post(pair.here), 0);
     Child child([&](int) {
         ibv_wc wc{};
-        EXPECT_EQ(ibv_poll_cq(node.send_cq, 1, &wc), -1); // the completion is its parent's
+        EXPECT_EQ(ibv_poll_cq(node.send_cq, 1, &wc), -1); // the completion belongs to the parent
         EXPECT_EQ(ibv_req_notify_cq(node.send_cq, 0), ENODEV);
         EXPECT_EQ(write.post(pair.here), ENODEV);
         EXPECT_EQ(receive(pair.here, mr, 1), ENODEV);
@@ -376,16 +376,16 @@ TEST_F(Processes, a_child_cannot_use_what_its_parent_opened) {
         ibv_cq *cq = nullptr;
         void *context = nullptr;
         EXPECT_EQ(ibv_get_cq_event(&channel, &cq, &context), -1);
-        // Letting go of it does nothing to the parent's.
+        // Destruction in the child leaves the parent's objects alone.
         EXPECT_EQ(ibv_destroy_qp(pair.here), 0);
         EXPECT_EQ(ibv_dereg_mr(mr), 0);
-        // It has devices of its own.
+        // The child can open devices itself.
         Node own;
-        std::vector<unsigned char> mine(10);
-        const ibv_mr *region = own.reg(mine);
+        std::vector<unsigned char> bytes(10);
+        const ibv_mr *region = own.reg(bytes);
         const Pair loop(own, own);
         Request copy(IBV_WR_RDMA_WRITE);
-        EXPECT_EQ(status_of(loop.here, copy.piece(mine.data(), 5, region->lkey).remote(region, 5)), IBV_WC_SUCCESS);
+        EXPECT_EQ(status_of(loop.here, copy.piece(bytes.data(), 5, region->lkey).remote(region, 5)), IBV_WC_SUCCESS);
         return verdict();
     });
     EXPECT_EQ(child.join(), 0);
@@ -393,9 +393,9 @@ TEST_F(Processes, a_child_cannot_use_what_its_parent_opened) {
     EXPECT_EQ(status_of(pair.here, write), IBV_WC_SUCCESS);
 }
 
-TEST_F(Processes, network_namespaces_that_share_a_directory_share_the_fabric) {
+TEST_F(Processes, network_namespaces_with_one_directory_share_the_fabric) {
     Child child([](int socket) {
-        // Where it may be had alone: a process with threads, as under TSan, gets no user namespace.
+        // Tries without a user namespace first: a process with threads, as under TSan, cannot create one.
         EXPECT_TRUE(unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) << strerror(errno);
         return passive(socket) + verdict();
     });

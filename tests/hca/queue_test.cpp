@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Queues as objects: the states of queue pairs, completion channels, shared receive queues, and what is in use.
+// Queue pair states, completion channels, shared receive queues, and objects in use.
 #include "hca.h"
 
 using namespace hca;
 
 namespace {
 
-class Queues : public HcaTest {
+class QueuePair : public HcaTest {
 protected:
     Node node;
     std::vector<unsigned char> data = pattern(4096);
@@ -33,7 +33,7 @@ protected:
 
 // ---- states
 
-TEST_F(Queues, a_queue_pair_goes_through_its_states) {
+TEST_F(QueuePair, queue_pair_reaches_every_state_in_order) {
     ibv_qp *qp = node.queue_pair();
     EXPECT_EQ(state(qp), IBV_QPS_RESET);
     EXPECT_EQ(to_init(qp), 0);
@@ -48,7 +48,7 @@ TEST_F(Queues, a_queue_pair_goes_through_its_states) {
     EXPECT_EQ(to_init(qp), 0);
 }
 
-TEST_F(Queues, a_queue_pair_skips_no_state) {
+TEST_F(QueuePair, transition_that_skips_a_state_is_refused) {
     ibv_qp *qp = node.queue_pair();
     EXPECT_EQ(modify(qp, IBV_QPS_RTR), EINVAL);
     EXPECT_EQ(modify(qp, IBV_QPS_RTS), EINVAL);
@@ -58,16 +58,16 @@ TEST_F(Queues, a_queue_pair_skips_no_state) {
     EXPECT_EQ(to_init(qp), EINVAL);
 }
 
-TEST_F(Queues, a_transition_lacks_nothing) {
+TEST_F(QueuePair, transition_without_a_required_attribute_is_refused) {
     ibv_qp *qp = node.queue_pair();
-    EXPECT_EQ(modify(qp, IBV_QPS_INIT, IBV_QP_PORT | IBV_QP_PKEY_INDEX), EINVAL); // no rights
+    EXPECT_EQ(modify(qp, IBV_QPS_INIT, IBV_QP_PORT | IBV_QP_PKEY_INDEX), EINVAL); // without access flags
     EXPECT_EQ(to_init(qp), 0);
     EXPECT_EQ(modify(qp, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU), EINVAL);
     ibv_qp *datagram = node.queue_pair({.type = IBV_QPT_UD});
-    EXPECT_EQ(modify(datagram, IBV_QPS_INIT, IBV_QP_PORT | IBV_QP_PKEY_INDEX), EINVAL); // no key
+    EXPECT_EQ(modify(datagram, IBV_QPS_INIT, IBV_QP_PORT | IBV_QP_PKEY_INDEX), EINVAL); // without qkey
 }
 
-TEST_F(Queues, values_that_cannot_be_are_refused) {
+TEST_F(QueuePair, impossible_attribute_values_are_refused) {
     ibv_qp *qp = node.queue_pair();
     ibv_qp_attr attr{};
     const auto init = [&](int more = 0) {
@@ -92,7 +92,7 @@ TEST_F(Queues, values_that_cannot_be_are_refused) {
     EXPECT_EQ(to_rts(qp, {.timeout = 32}), EINVAL);
 }
 
-TEST_F(Queues, a_queue_pair_tells_what_it_was_given) {
+TEST_F(QueuePair, query_returns_the_attributes_set) {
     const Pair pair(node, node, {.retry_count = 3, .rnr_retry = 5, .timeout = 9, .rnr_timer = 4});
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
@@ -107,7 +107,7 @@ TEST_F(Queues, a_queue_pair_tells_what_it_was_given) {
     EXPECT_EQ(init.qp_type, IBV_QPT_RC);
 }
 
-TEST_F(Queues, work_is_posted_only_where_there_is_a_connection) {
+TEST_F(QueuePair, post_in_unconnected_states_is_refused) {
     ibv_qp *qp = node.queue_pair();
     Request write(IBV_WR_RDMA_WRITE);
     EXPECT_EQ(write.post(qp), EINVAL);
@@ -119,12 +119,12 @@ TEST_F(Queues, work_is_posted_only_where_there_is_a_connection) {
     EXPECT_EQ(write.post(qp), EINVAL);
 }
 
-TEST_F(Queues, an_error_flushes_both_queues) {
+TEST_F(QueuePair, error_state_flushes_both_queues) {
     const Pair pair(node, node);
     for (uint64_t i = 0; i < 3; ++i)
         ASSERT_EQ(receive(pair.here, mr, 10 + i), 0);
     for (uint64_t i = 0; i < 3; ++i) {
-        Request send(IBV_WR_SEND, i); // waits for a receive that never comes
+        Request send(IBV_WR_SEND, i); // no receive is ever posted
         ASSERT_EQ(send.piece(data.data(), 10, mr->lkey).post(pair.here), 0);
     }
     EXPECT_EQ(to_error(pair.here), 0);
@@ -135,15 +135,15 @@ TEST_F(Queues, an_error_flushes_both_queues) {
         EXPECT_EQ(got.status, IBV_WC_WR_FLUSH_ERR);
         EXPECT_EQ(got.wr_id, 10 + i);
     }
-    // And so is what is posted from now on.
+    // Later requests are flushed as well.
     ASSERT_EQ(receive(pair.here, mr, 20), 0);
     EXPECT_EQ(wait(node.recv_cq).status, IBV_WC_WR_FLUSH_ERR);
     Request send(IBV_WR_SEND, 21);
     EXPECT_EQ(status_of(pair.here, send.piece(data.data(), 10, mr->lkey)), IBV_WC_WR_FLUSH_ERR);
 }
 
-TEST_F(Queues, what_follows_a_failed_request_is_flushed) {
-    const Pair pair(node, node, {.rnr_retry = 7, .rnr_timer = 20}); // the first one holds the others back
+TEST_F(QueuePair, requests_after_a_failed_one_are_flushed) {
+    const Pair pair(node, node, {.rnr_retry = 7, .rnr_timer = 20}); // the first one delays the others
     std::vector<Request> requests;
     requests.emplace_back(IBV_WR_SEND, 1u).piece(data.data(), 10, mr->lkey);
     requests.emplace_back(IBV_WR_RDMA_WRITE, 2u).piece(data.data(), 10, mr->lkey).remote(uint64_t{0}, 0);
@@ -158,7 +158,7 @@ TEST_F(Queues, what_follows_a_failed_request_is_flushed) {
     EXPECT_EQ(last.wr_id, 3u);
 }
 
-TEST_F(Queues, a_drained_send_queue_waits) {
+TEST_F(QueuePair, drained_send_queue_delays_requests) {
     const Pair pair(node, node);
     EXPECT_EQ(modify(pair.here, IBV_QPS_SQD), 0);
     Request write(IBV_WR_RDMA_WRITE);
@@ -169,7 +169,7 @@ TEST_F(Queues, a_drained_send_queue_waits) {
     EXPECT_EQ(wait(node.send_cq).status, IBV_WC_SUCCESS);
 }
 
-TEST_F(Queues, a_reset_forgets_work_and_completions) {
+TEST_F(QueuePair, reset_drops_requests_and_completions) {
     const Pair pair(node, node);
     Request write(IBV_WR_RDMA_WRITE);
     ASSERT_EQ(write.piece(data.data(), 10, mr->lkey).remote(mr, 100).post(pair.here), 0);
@@ -180,7 +180,7 @@ TEST_F(Queues, a_reset_forgets_work_and_completions) {
     EXPECT_EQ(ibv_poll_cq(node.recv_cq, 1, &none), 0);
 }
 
-TEST_F(Queues, queue_pairs_of_other_kinds_and_sizes_are_refused) {
+TEST_F(QueuePair, unsupported_types_and_sizes_are_refused) {
     ibv_qp_init_attr init{};
     init.qp_type = IBV_QPT_RC;
     EXPECT_EQ(make(init), 0);
@@ -203,18 +203,18 @@ TEST_F(Queues, queue_pairs_of_other_kinds_and_sizes_are_refused) {
     EXPECT_EQ(make(init), EINVAL);
     init = {};
     init.qp_type = IBV_QPT_RC;
-    EXPECT_EQ(ibv_create_qp(node.pd, &init), nullptr); // no completion queues
+    EXPECT_EQ(ibv_create_qp(node.pd, &init), nullptr); // without completion queues
     EXPECT_EQ(errno, EINVAL);
 }
 
 // ---- completion queues and channels
 
-class Channels : public Queues {
+class CompletionChannel : public QueuePair {
 protected:
     ibv_comp_channel *channel = ibv_create_comp_channel(node.context);
     ibv_cq *cq = ibv_create_cq(node.context, 16, this, channel, 0);
 
-    ~Channels() override {
+    ~CompletionChannel() override {
         EXPECT_EQ(ibv_destroy_cq(cq), 0);
         EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
     }
@@ -222,7 +222,7 @@ protected:
         pollfd event{channel->fd, POLLIN, 0};
         return poll(&event, 1, timeout_ms) == 1;
     }
-    /// A queue pair that completes here and talks to itself.
+    /// A queue pair connected to itself that completes on `cq`.
     ibv_qp *looped() {
         ibv_qp_init_attr init{};
         init.send_cq = init.recv_cq = cq;
@@ -239,11 +239,11 @@ protected:
     }
 };
 
-TEST_F(Channels, wake_once_when_asked) {
+TEST_F(CompletionChannel, armed_queue_notifies_once) {
     ibv_qp *qp = looped();
     write(qp);
     wait(cq);
-    EXPECT_FALSE(ready()); // nobody asked
+    EXPECT_FALSE(ready()); // not armed
     ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
     write(qp);
     write(qp);
@@ -261,7 +261,7 @@ TEST_F(Channels, wake_once_when_asked) {
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
-TEST_F(Channels, do_not_block_when_told_so) {
+TEST_F(CompletionChannel, nonblocking_channel_returns_eagain) {
     ASSERT_EQ(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
     ibv_cq *which = nullptr;
     void *context = nullptr;
@@ -269,7 +269,7 @@ TEST_F(Channels, do_not_block_when_told_so) {
     EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(Channels, may_wait_for_solicited_completions_only) {
+TEST_F(CompletionChannel, solicited_only_ignores_other_completions) {
     ibv_qp *qp = looped();
     ASSERT_EQ(ibv_req_notify_cq(cq, 1), 0);
     write(qp);
@@ -287,7 +287,7 @@ TEST_F(Channels, may_wait_for_solicited_completions_only) {
     ibv_ack_cq_events(which, 1);
 }
 
-TEST_F(Channels, are_woken_by_errors_even_so) {
+TEST_F(CompletionChannel, solicited_only_is_notified_of_errors) {
     ibv_qp *qp = looped();
     ASSERT_EQ(receive(qp, mr, 1), 0);
     ASSERT_EQ(ibv_req_notify_cq(cq, 1), 0);
@@ -296,7 +296,7 @@ TEST_F(Channels, are_woken_by_errors_even_so) {
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
-TEST_F(Channels, a_queue_that_overflows_says_so_once) {
+TEST_F(CompletionChannel, overrun_raises_one_event) {
     ibv_qp *qp = looped();
     for (int i = 0; i < 20; ++i)
         write(qp);
@@ -309,41 +309,41 @@ TEST_F(Channels, a_queue_that_overflows_says_so_once) {
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
-TEST_F(Channels, what_is_in_use_stays) {
+TEST_F(CompletionChannel, destruction_of_used_objects_is_refused) {
     ibv_qp *qp = looped();
     EXPECT_EQ(ibv_destroy_cq(cq), EBUSY);
     EXPECT_EQ(ibv_destroy_comp_channel(channel), EBUSY);
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
-TEST_F(Channels, queues_of_impossible_sizes_are_refused) {
+TEST_F(CompletionChannel, impossible_queue_sizes_are_refused) {
     EXPECT_EQ(ibv_create_cq(node.context, 0, nullptr, nullptr, 0), nullptr);
     EXPECT_EQ(errno, EINVAL);
     EXPECT_EQ(ibv_create_cq(node.context, 16385, nullptr, nullptr, 0), nullptr);
-    EXPECT_EQ(ibv_create_cq(node.context, 1, nullptr, nullptr, 1), nullptr); // there is one vector
+    EXPECT_EQ(ibv_create_cq(node.context, 1, nullptr, nullptr, 1), nullptr); // there is only one vector
     EXPECT_EQ(errno, EINVAL);
 }
 
 // ---- shared receive queues
 
-class Shared : public Queues {
+class SharedReceiveQueue : public QueuePair {
 protected:
     ibv_srq *srq = nullptr;
 
-    Shared() {
+    SharedReceiveQueue() {
         ibv_srq_init_attr init{};
         init.attr.max_wr = 8;
         init.attr.max_sge = 1;
         srq = ibv_create_srq(node.pd, &init);
     }
-    ~Shared() override {
+    ~SharedReceiveQueue() override {
         if (srq) {
             EXPECT_EQ(ibv_destroy_srq(srq), 0);
         }
     }
 };
 
-TEST_F(Shared, receives_serve_several_queue_pairs) {
+TEST_F(SharedReceiveQueue, receives_serve_several_queue_pairs) {
     {
         Node sender(1);
         const Pair one(sender, node, {}, {}, {.srq = srq}), two(sender, node, {}, {}, {.srq = srq});
@@ -361,13 +361,13 @@ TEST_F(Shared, receives_serve_several_queue_pairs) {
         EXPECT_EQ(second.qp_num, one.there->qp_num);
         EXPECT_EQ(ibv_destroy_srq(srq), EBUSY);
         ibv_recv_wr wr{}, *bad = nullptr;
-        EXPECT_EQ(ibv_post_recv(one.there, &wr, &bad), EINVAL); // it has no queue of its own
+        EXPECT_EQ(ibv_post_recv(one.there, &wr, &bad), EINVAL); // it uses the shared queue
         node.destroy(one.there);
         node.destroy(two.there);
     }
 }
 
-TEST_F(Shared, a_limit_is_told_once) {
+TEST_F(SharedReceiveQueue, limit_raises_one_event) {
     Node sender(1);
     const Pair pair(sender, node, {}, {}, {.srq = srq});
     const ibv_mr *from = sender.reg(data);
@@ -390,7 +390,7 @@ TEST_F(Shared, a_limit_is_told_once) {
     node.destroy(pair.there);
 }
 
-TEST_F(Shared, the_end_of_a_queue_pair_is_told) {
+TEST_F(SharedReceiveQueue, error_of_a_queue_pair_raises_last_wqe_event) {
     const Pair pair(node, node, {}, {.srq = srq}, {.srq = srq});
     EXPECT_EQ(to_error(pair.here), 0);
     ibv_async_event event{};
@@ -400,7 +400,7 @@ TEST_F(Shared, the_end_of_a_queue_pair_is_told) {
     node.destroy(pair.there);
 }
 
-TEST_F(Shared, events_of_what_is_gone_are_not_told) {
+TEST_F(SharedReceiveQueue, events_of_destroyed_objects_are_dropped) {
     const Pair pair(node, node, {}, {.srq = srq}, {.srq = srq});
     EXPECT_EQ(to_error(pair.here), 0);
     node.destroy(pair.here);
@@ -411,7 +411,7 @@ TEST_F(Shared, events_of_what_is_gone_are_not_told) {
     node.destroy(pair.there);
 }
 
-TEST_F(Shared, impossible_ones_are_refused) {
+TEST_F(SharedReceiveQueue, impossible_attributes_are_refused) {
     ibv_srq_init_attr init{};
     EXPECT_EQ(ibv_create_srq(node.pd, &init), nullptr);
     init.attr.max_wr = 16385;

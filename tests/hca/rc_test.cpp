@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reliable connections within one process: every operation, and every way it can be refused.
+// Reliable connections within one process: every operation, and every refusal.
 #include "hca.h"
 
 #include <thread>
@@ -8,7 +8,7 @@ using namespace hca;
 
 namespace {
 
-class Reliable : public HcaTest {
+class ReliableConnection : public HcaTest {
 protected:
     Node node, other{1};
     std::vector<unsigned char> source = pattern(100'000, 1), target = std::vector<unsigned char>(100'000);
@@ -20,9 +20,9 @@ protected:
     }
 };
 
-// ---- what works
+// ---- operations
 
-TEST_F(Reliable, a_send_fills_the_receive) {
+TEST_F(ReliableConnection, send_fills_the_receive) {
     const Pair pair(node, other);
     ASSERT_EQ(receive(pair.there, to, 7), 0);
     Request send(IBV_WR_SEND, 3);
@@ -41,7 +41,7 @@ TEST_F(Reliable, a_send_fills_the_receive) {
     EXPECT_TRUE(arrived(5000));
 }
 
-TEST_F(Reliable, immediate_data_comes_along) {
+TEST_F(ReliableConnection, send_with_immediate_delivers_the_value) {
     const Pair pair(node, other);
     ASSERT_EQ(receive(pair.there, to, 7), 0);
     Request send(IBV_WR_SEND_WITH_IMM);
@@ -51,7 +51,7 @@ TEST_F(Reliable, immediate_data_comes_along) {
     EXPECT_NE(got.wc_flags & IBV_WC_WITH_IMM, 0u);
 }
 
-TEST_F(Reliable, pieces_are_gathered_and_scattered) {
+TEST_F(ReliableConnection, scatter_gather_keeps_every_byte) {
     const Pair pair(node, other);
     std::array<ibv_sge, 3> parts = {{{target_address(5000), 100, to->lkey},
                                      {target_address(), 0, to->lkey},
@@ -69,20 +69,20 @@ TEST_F(Reliable, pieces_are_gathered_and_scattered) {
     EXPECT_TRUE(arrived(850, 1050, 9000));
 }
 
-TEST_F(Reliable, inline_data_is_taken_when_it_is_posted) {
+TEST_F(ReliableConnection, inline_data_is_copied_at_post) {
     const Pair pair(node, other);
-    std::array<unsigned char, 64> mine;
-    mine.fill(5);
+    std::array<unsigned char, 64> bytes;
+    bytes.fill(5);
     Request write(IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
-    ASSERT_EQ(write.piece(mine.data(), mine.size(), 0).remote(to).post(pair.here), 0); // needs no region
-    mine.fill(6);
+    ASSERT_EQ(write.piece(bytes.data(), bytes.size(), 0).remote(to).post(pair.here), 0); // inline data needs no region
+    bytes.fill(6);
     EXPECT_EQ(wait(node.send_cq).status, IBV_WC_SUCCESS);
     EXPECT_EQ(target[0], 5);
     EXPECT_EQ(target[63], 5);
     EXPECT_EQ(target[64], 0);
 }
 
-TEST_F(Reliable, writes_and_reads_large_memory) {
+TEST_F(ReliableConnection, large_write_and_read_keep_every_byte) {
     const Pair pair(node, other);
     std::vector<unsigned char> big = pattern(40 << 20, 9), copy(big.size()), back(big.size());
     const ibv_mr *a = node.reg(big), *b = other.reg(copy), *c = node.reg(back);
@@ -98,7 +98,7 @@ TEST_F(Reliable, writes_and_reads_large_memory) {
     EXPECT_EQ(back, big);
 }
 
-TEST_F(Reliable, a_write_with_immediate_takes_a_receive) {
+TEST_F(ReliableConnection, write_with_immediate_consumes_a_receive) {
     const Pair pair(node, other);
     ASSERT_EQ(receive(pair.there, nullptr, 9), 0);
     Request write(IBV_WR_RDMA_WRITE_WITH_IMM);
@@ -112,13 +112,13 @@ TEST_F(Reliable, a_write_with_immediate_takes_a_receive) {
     EXPECT_TRUE(arrived(333, 50));
 }
 
-TEST_F(Reliable, an_empty_write_needs_no_key) {
+TEST_F(ReliableConnection, empty_write_needs_no_key) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     EXPECT_EQ(status_of(pair.here, write), IBV_WC_SUCCESS);
 }
 
-TEST_F(Reliable, atomics_add_and_swap) {
+TEST_F(ReliableConnection, atomics_return_the_old_value) {
     const Pair pair(node, other);
     uint64_t result = 0;
     const ibv_mr *mr = node.reg(&result, sizeof result);
@@ -139,7 +139,7 @@ TEST_F(Reliable, atomics_add_and_swap) {
     EXPECT_EQ(*value, 7u);
 }
 
-TEST_F(Reliable, atomics_of_many_queue_pairs_lose_nothing) {
+TEST_F(ReliableConnection, concurrent_atomics_lose_no_update) {
     constexpr int kPairs = 4, kTimes = 200;
     std::vector<uint64_t> results(kPairs);
     alignas(8) uint64_t value = 0;
@@ -165,7 +165,7 @@ TEST_F(Reliable, atomics_of_many_queue_pairs_lose_nothing) {
     EXPECT_EQ(value, static_cast<uint64_t>(kPairs * kTimes));
 }
 
-TEST_F(Reliable, only_signalled_requests_complete) {
+TEST_F(ReliableConnection, only_signalled_requests_complete) {
     const Pair pair(node, other);
     for (uint64_t i = 1; i <= 5; ++i) {
         Request write(IBV_WR_RDMA_WRITE, i, i == 5 ? IBV_SEND_SIGNALED : 0);
@@ -176,17 +176,17 @@ TEST_F(Reliable, only_signalled_requests_complete) {
     EXPECT_EQ(ibv_poll_cq(node.send_cq, 1, &none), 0);
 }
 
-TEST_F(Reliable, all_complete_where_the_queue_pair_says_so) {
+TEST_F(ReliableConnection, sq_sig_all_completes_every_request) {
     const Pair pair(node, other, {}, {.signal_all = true});
     Request write(IBV_WR_RDMA_WRITE, 4, 0);
     ASSERT_EQ(write.piece(source.data(), 8, from->lkey).remote(to).post(pair.here), 0);
     EXPECT_EQ(wait(node.send_cq).wr_id, 4u);
 }
 
-TEST_F(Reliable, requests_complete_in_order) {
+TEST_F(ReliableConnection, requests_complete_in_order) {
     const Pair pair(node, other);
     for (uint64_t i = 0; i < 100; ++i) {
-        // Small ones between large ones: the latter are done by another thread.
+        // Small requests run in this thread, large ones in the engine's: the order must hold across both.
         Request write(IBV_WR_RDMA_WRITE, i);
         ASSERT_EQ(write.piece(source.data(), i % 2 == 0 ? 8 : 60'000, from->lkey).remote(to).post(pair.here), 0);
     }
@@ -194,20 +194,20 @@ TEST_F(Reliable, requests_complete_in_order) {
         EXPECT_EQ(wait(node.send_cq).wr_id, i);
 }
 
-TEST_F(Reliable, a_queue_pair_talks_to_itself) {
+TEST_F(ReliableConnection, loopback_to_the_same_queue_pair_succeeds) {
     ibv_qp *qp = node.queue_pair();
     connect(qp, {qp->qp_num, node.lid(), 0, 0});
-    std::vector<unsigned char> mine(100);
-    const ibv_mr *mr = node.reg(mine);
+    std::vector<unsigned char> bytes(100);
+    const ibv_mr *mr = node.reg(bytes);
     ASSERT_EQ(receive(qp, mr, 1), 0);
     Request send(IBV_WR_SEND);
     EXPECT_EQ(status_of(qp, send.piece(source.data(), 100, from->lkey)), IBV_WC_SUCCESS);
-    EXPECT_EQ(std::memcmp(mine.data(), source.data(), 100), 0);
+    EXPECT_EQ(std::memcmp(bytes.data(), source.data(), 100), 0);
 }
 
-// ---- receivers that are not ready
+// ---- receivers without a receive
 
-TEST_F(Reliable, a_sender_waits_for_a_receive) {
+TEST_F(ReliableConnection, send_without_receive_is_retried) {
     const Pair pair(node, other, {.rnr_retry = 7});
     Request send(IBV_WR_SEND);
     ASSERT_EQ(send.piece(source.data(), 100, from->lkey).post(pair.here), 0);
@@ -216,14 +216,14 @@ TEST_F(Reliable, a_sender_waits_for_a_receive) {
     EXPECT_TRUE(arrived(100));
 }
 
-TEST_F(Reliable, a_sender_waits_only_so_often) {
+TEST_F(ReliableConnection, send_without_receive_fails_after_rnr_retries) {
     const Pair pair(node, other, {.rnr_retry = 3});
     Request send(IBV_WR_SEND);
     EXPECT_EQ(status_of(pair.here, send.piece(source.data(), 100, from->lkey)), IBV_WC_RNR_RETRY_EXC_ERR);
     EXPECT_EQ(state(pair.here), IBV_QPS_ERR);
 }
 
-TEST_F(Reliable, a_write_with_immediate_waits_before_it_writes) {
+TEST_F(ReliableConnection, write_with_immediate_waits_for_a_receive_before_writing) {
     const Pair pair(node, other, {.rnr_retry = 0});
     Request write(IBV_WR_RDMA_WRITE_WITH_IMM);
     write.piece(source.data(), 100, from->lkey).remote(to);
@@ -231,7 +231,7 @@ TEST_F(Reliable, a_write_with_immediate_waits_before_it_writes) {
     EXPECT_EQ(target[0], 0);
 }
 
-TEST_F(Reliable, a_peer_that_is_not_connected_does_not_answer) {
+TEST_F(ReliableConnection, unconnected_peer_exceeds_the_retries) {
     ibv_qp *here = node.queue_pair(), *there = other.queue_pair();
     EXPECT_EQ(to_init(there), 0);
     connect(here, {there->qp_num, other.lid(), 0, 0}, {.retry_count = 2, .timeout = 1});
@@ -239,24 +239,24 @@ TEST_F(Reliable, a_peer_that_is_not_connected_does_not_answer) {
     EXPECT_EQ(status_of(here, write.all(from).remote(to)), IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_F(Reliable, a_peer_that_becomes_ready_in_time_answers) {
+TEST_F(ReliableConnection, peer_ready_within_the_retries_answers) {
     ibv_qp *here = node.queue_pair(), *there = other.queue_pair();
     EXPECT_EQ(to_init(there), 0);
-    connect(here, {there->qp_num, other.lid(), 0, 0}, {.timeout = 0}); // waits for ever
+    connect(here, {there->qp_num, other.lid(), 0, 0}, {.timeout = 0}); // retries for ever
     Request write(IBV_WR_RDMA_WRITE);
     ASSERT_EQ(write.all(from).remote(to).post(here), 0);
     EXPECT_EQ(to_rtr(there, {here->qp_num, node.lid(), 0, 0}), 0);
     EXPECT_EQ(wait(node.send_cq).status, IBV_WC_SUCCESS);
 }
 
-TEST_F(Reliable, a_peer_that_is_gone_does_not_answer) {
+TEST_F(ReliableConnection, destroyed_peer_exceeds_the_retries) {
     const Pair pair(node, other);
     other.destroy(pair.there);
     Request write(IBV_WR_RDMA_WRITE);
     EXPECT_EQ(status_of(pair.here, write.all(from).remote(to)), IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_F(Reliable, a_wrong_address_does_not_answer) {
+TEST_F(ReliableConnection, wrong_lid_exceeds_the_retries) {
     ibv_qp *here = node.queue_pair(), *there = other.queue_pair();
     connect(there, {here->qp_num, node.lid(), 0, 0});
     connect(here, {there->qp_num, 0x77, 0, 0}, {.retry_count = 1, .timeout = 1});
@@ -264,11 +264,11 @@ TEST_F(Reliable, a_wrong_address_does_not_answer) {
     EXPECT_EQ(status_of(here, write.all(from).remote(to)), IBV_WC_RETRY_EXC_ERR);
 }
 
-// ---- refusals
+// ---- errors of the responder
 
-class Refusal : public Reliable {
+class RemoteError : public ReliableConnection {
 protected:
-    /// The request fails so, and both sides break.
+    /// The request fails with `status`, and both queue pairs move to the error state.
     void refused(const Pair &pair, Request &request, ibv_wc_status status,
                  ibv_event_type event = IBV_EVENT_QP_ACCESS_ERR) {
         EXPECT_EQ(status_of(pair.here, request), status);
@@ -280,13 +280,13 @@ protected:
     }
 };
 
-TEST_F(Refusal, an_unknown_key) {
+TEST_F(RemoteError, unknown_rkey_is_remote_access_error) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     refused(pair, write.all(from).remote(target_address(), to->rkey + 1), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, a_key_that_is_no_more) {
+TEST_F(RemoteError, deregistered_rkey_is_remote_access_error) {
     const Pair pair(node, other);
     const uint32_t rkey = to->rkey;
     other.dereg(to);
@@ -294,41 +294,41 @@ TEST_F(Refusal, a_key_that_is_no_more) {
     refused(pair, write.all(from).remote(target_address(), rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, one_byte_beyond_the_end) {
+TEST_F(RemoteError, byte_past_the_end_is_remote_access_error) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     refused(pair, write.all(from).remote(to, 1), IBV_WC_REM_ACCESS_ERR);
     EXPECT_EQ(target[1], 0);
 }
 
-TEST_F(Refusal, one_byte_before_the_beginning) {
+TEST_F(RemoteError, byte_before_the_start_is_remote_access_error) {
     const Pair pair(node, other);
     Request read(IBV_WR_RDMA_READ);
     refused(pair, read.piece(source.data(), 10, from->lkey).remote(target_address() - 1, to->rkey),
             IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, an_address_that_wraps) {
+TEST_F(RemoteError, wrapping_address_is_remote_access_error) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     refused(pair, write.piece(source.data(), 100, from->lkey).remote(UINT64_MAX - 10, to->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, a_region_without_the_right_to_write) {
+TEST_F(RemoteError, region_without_remote_write_is_remote_access_error) {
     const Pair pair(node, other);
     const ibv_mr *mr = other.reg(target, IBV_ACCESS_REMOTE_READ);
     Request write(IBV_WR_RDMA_WRITE);
     refused(pair, write.all(from).remote(mr), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, a_region_without_the_right_to_read) {
+TEST_F(RemoteError, region_without_remote_read_is_remote_access_error) {
     const Pair pair(node, other);
     const ibv_mr *mr = other.reg(target, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     Request read(IBV_WR_RDMA_READ);
     refused(pair, read.all(from).remote(mr), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, a_region_without_the_right_to_atomics) {
+TEST_F(RemoteError, region_without_remote_atomic_is_remote_access_error) {
     const Pair pair(node, other);
     const ibv_mr *mr = other.reg(target, kAll & ~IBV_ACCESS_REMOTE_ATOMIC);
     Request add(IBV_WR_ATOMIC_FETCH_AND_ADD);
@@ -336,13 +336,13 @@ TEST_F(Refusal, a_region_without_the_right_to_atomics) {
     refused(pair, add, IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, a_queue_pair_without_the_right) {
+TEST_F(RemoteError, queue_pair_without_the_right_is_remote_access_error) {
     const Pair pair(node, other, {.access = IBV_ACCESS_REMOTE_READ});
     Request write(IBV_WR_RDMA_WRITE);
     refused(pair, write.all(from).remote(to), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(Refusal, a_region_of_another_domain) {
+TEST_F(RemoteError, region_of_another_domain_is_remote_access_error) {
     const Pair pair(node, other);
     ibv_pd *pd = ibv_alloc_pd(other.context);
     ibv_mr *mr = ibv_reg_mr(pd, target.data(), target.size(), kAll);
@@ -352,20 +352,20 @@ TEST_F(Refusal, a_region_of_another_domain) {
     EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 }
 
-TEST_F(Refusal, a_read_where_none_are_taken) {
+TEST_F(RemoteError, read_without_responder_resources_is_invalid_request) {
     const Pair pair(node, other, {.rd_atomic = 0});
     Request read(IBV_WR_RDMA_READ);
     refused(pair, read.all(from).remote(to), IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
-TEST_F(Refusal, an_atomic_that_is_not_aligned) {
+TEST_F(RemoteError, unaligned_atomic_is_invalid_request) {
     const Pair pair(node, other);
     Request add(IBV_WR_ATOMIC_FETCH_AND_ADD);
     add.piece(source.data(), 8, from->lkey).operands(target_address() / 8 * 8 + 12, to->rkey, 1);
     refused(pair, add, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
-TEST_F(Refusal, a_receive_that_is_too_short) {
+TEST_F(RemoteError, short_receive_is_length_error) {
     const Pair pair(node, other);
     ASSERT_EQ(receive(pair.there, to, 5, 99), 0);
     Request send(IBV_WR_SEND);
@@ -374,7 +374,7 @@ TEST_F(Refusal, a_receive_that_is_too_short) {
     EXPECT_EQ(target[0], 0);
 }
 
-TEST_F(Refusal, a_receive_into_nothing) {
+TEST_F(RemoteError, receive_with_unknown_lkey_is_protection_error) {
     const Pair pair(node, other);
     ibv_mr wrong = *to;
     wrong.lkey += 1;
@@ -384,7 +384,7 @@ TEST_F(Refusal, a_receive_into_nothing) {
     EXPECT_EQ(wait(other.recv_cq).status, IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Refusal, a_receive_into_memory_without_local_write) {
+TEST_F(RemoteError, receive_without_local_write_is_protection_error) {
     const Pair pair(node, other);
     ASSERT_EQ(receive(pair.there, other.reg(target, IBV_ACCESS_REMOTE_READ), 5), 0);
     Request send(IBV_WR_SEND);
@@ -392,7 +392,7 @@ TEST_F(Refusal, a_receive_into_memory_without_local_write) {
     EXPECT_EQ(wait(other.recv_cq).status, IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Refusal, memory_of_the_responder_that_went_away) {
+TEST_F(RemoteError, unmapped_responder_memory_is_remote_operation_error) {
     const Pair pair(node, other);
     void *page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const ibv_mr *mr = other.reg(page, 4096);
@@ -401,11 +401,11 @@ TEST_F(Refusal, memory_of_the_responder_that_went_away) {
     refused(pair, write.piece(source.data(), 4096, from->lkey).remote(mr), IBV_WC_REM_OP_ERR);
 }
 
-// ---- mistakes of the one who asks
+// ---- errors of the initiator
 
-class Mistake : public Reliable {
+class LocalError : public ReliableConnection {
 protected:
-    /// The request fails here, the peer hears nothing of it.
+    /// The request fails here, and the peer is not affected.
     void local(const Pair &pair, Request &request, ibv_wc_status status) {
         EXPECT_EQ(status_of(pair.here, request), status);
         EXPECT_EQ(state(pair.here), IBV_QPS_ERR);
@@ -414,32 +414,32 @@ protected:
     }
 };
 
-TEST_F(Mistake, an_unknown_local_key) {
+TEST_F(LocalError, unknown_lkey_is_protection_error) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     local(pair, write.piece(source.data(), 10, from->lkey + 1).remote(to), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Mistake, a_local_range_that_is_too_long) {
+TEST_F(LocalError, local_range_past_the_region_is_protection_error) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     local(pair, write.piece(source.data() + 1, source.size(), from->lkey).remote(to), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Mistake, a_read_into_memory_that_may_not_be_written) {
+TEST_F(LocalError, read_without_local_write_is_protection_error) {
     const Pair pair(node, other);
     const ibv_mr *mr = node.reg(source, IBV_ACCESS_REMOTE_READ);
     Request read(IBV_WR_RDMA_READ);
     local(pair, read.all(mr).remote(to), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Mistake, a_key_of_another_device) {
+TEST_F(LocalError, lkey_of_another_device_is_protection_error) {
     const Pair pair(node, other);
     Request write(IBV_WR_RDMA_WRITE);
     local(pair, write.all(to).remote(to), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Mistake, memory_of_the_initiator_that_went_away) {
+TEST_F(LocalError, unmapped_initiator_memory_is_protection_error) {
     const Pair pair(node, other);
     void *page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const ibv_mr *mr = node.reg(page, 4096);
@@ -448,14 +448,14 @@ TEST_F(Mistake, memory_of_the_initiator_that_went_away) {
     local(pair, write.all(mr).remote(to), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Mistake, an_atomic_of_another_size) {
+TEST_F(LocalError, atomic_of_wrong_size_is_length_error) {
     const Pair pair(node, other);
     Request add(IBV_WR_ATOMIC_FETCH_AND_ADD);
     add.piece(source.data(), 4, from->lkey).operands(target_address() / 8 * 8 + 8, to->rkey, 1);
     local(pair, add, IBV_WC_LOC_LEN_ERR);
 }
 
-TEST_F(Mistake, a_message_that_is_too_long) {
+TEST_F(LocalError, message_beyond_the_limit_is_length_error) {
     const Pair pair(node, other);
     void *huge = mmap(nullptr, 2ul << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ibv_mr *mr = node.reg(huge, 2ul << 30);
@@ -465,7 +465,7 @@ TEST_F(Mistake, a_message_that_is_too_long) {
     munmap(huge, 2ul << 30);
 }
 
-TEST_F(Mistake, posting_what_the_queue_pair_was_not_made_for) {
+TEST_F(LocalError, unsupported_post_is_refused) {
     const Pair pair(node, other, {}, {.send_wr = 4, .sge = 2, .inline_data = 16});
     Request many(IBV_WR_RDMA_WRITE);
     for (int i = 0; i < 3; ++i)
@@ -479,17 +479,17 @@ TEST_F(Mistake, posting_what_the_queue_pair_was_not_made_for) {
     EXPECT_EQ(bind.post(pair.here), EINVAL);
 }
 
-TEST_F(Mistake, posting_more_than_the_queue_holds) {
+TEST_F(LocalError, post_to_full_send_queue_is_refused) {
     const Pair pair(node, other, {}, {.send_wr = 4});
     for (int i = 0; i < 4; ++i) {
-        Request send(IBV_WR_SEND); // nobody receives: they stay
+        Request send(IBV_WR_SEND); // no receive is posted: the requests stay
         ASSERT_EQ(send.piece(source.data(), 1, from->lkey).post(pair.here), 0);
     }
     Request send(IBV_WR_SEND);
     EXPECT_EQ(send.piece(source.data(), 1, from->lkey).post(pair.here), ENOMEM);
 }
 
-TEST_F(Mistake, posting_more_receives_than_the_queue_holds) {
+TEST_F(LocalError, post_to_full_receive_queue_is_refused) {
     const Pair pair(node, other, {}, {}, {.recv_wr = 4, .sge = 1});
     for (int i = 0; i < 4; ++i)
         ASSERT_EQ(receive(pair.there, to, 1), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory regions of host memory: what can be registered, and as what.
+// Regions of host memory: what can be registered, with which rights.
 #include "hca.h"
 
 using namespace hca;
@@ -11,7 +11,7 @@ protected:
     Node node;
     std::vector<char> data = std::vector<char>(65536);
 
-    /// With an int: the header's macro mixes enumerations.
+    /// Takes an int, because the header's macro mixes enumerations.
     ibv_mr *try_reg(int access) { return ibv_reg_mr(node.pd, data.data(), 10, access); }
     void refused(ibv_mr *mr, int error) {
         EXPECT_EQ(errno, error);
@@ -19,7 +19,7 @@ protected:
     }
 };
 
-TEST_F(Region, tells_its_address_and_its_keys) {
+TEST_F(Region, registration_returns_address_and_keys) {
     const ibv_mr *mr = node.reg(data);
     EXPECT_EQ(mr->addr, data.data());
     EXPECT_EQ(mr->length, data.size());
@@ -28,14 +28,14 @@ TEST_F(Region, tells_its_address_and_its_keys) {
     EXPECT_NE(mr->rkey, other->rkey);
 }
 
-TEST_F(Region, a_key_is_not_used_again_at_once) {
+TEST_F(Region, key_is_not_reused_soon) {
     ibv_mr *mr = node.reg(data);
     const uint32_t key = mr->rkey;
     node.dereg(mr);
     EXPECT_NE(node.reg(data)->rkey, key);
 }
 
-TEST_F(Region, remote_writers_need_local_rights) {
+TEST_F(Region, remote_write_without_local_write_is_refused) {
     refused(try_reg(IBV_ACCESS_REMOTE_WRITE), EINVAL);
     refused(try_reg(IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
 }
@@ -51,7 +51,7 @@ TEST_F(Region, optional_rights_are_ignored) {
 
 TEST_F(Region, on_demand_paging_is_not_supported) { refused(try_reg(IBV_ACCESS_ON_DEMAND), EOPNOTSUPP); }
 
-TEST_F(Region, memory_that_is_not_there_is_refused) {
+TEST_F(Region, unmapped_memory_is_refused) {
     refused(ibv_reg_mr(node.pd, reinterpret_cast<void *>(0x1001001800000000), 4096, kAll), EFAULT);
     void *page = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     munmap(static_cast<char *>(page) + 4096, 4096);
@@ -59,29 +59,29 @@ TEST_F(Region, memory_that_is_not_there_is_refused) {
     munmap(page, 4096);
 }
 
-TEST_F(Region, memory_that_cannot_be_written_has_no_local_write) {
+TEST_F(Region, local_write_to_read_only_memory_is_refused) {
     void *page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     refused(ibv_reg_mr(node.pd, page, 4096, kAll), EFAULT);
     node.dereg(node.reg(page, 4096, IBV_ACCESS_REMOTE_READ));
     munmap(page, 4096);
 }
 
-TEST_F(Region, a_range_that_wraps_is_refused) {
+TEST_F(Region, wrapping_range_is_refused) {
     refused(ibv_reg_mr(node.pd, data.data(), SIZE_MAX, kAll), EINVAL);
     refused(ibv_reg_mr_iova(node.pd, data.data(), 4096, UINT64_MAX - 1, kAll), EINVAL);
 }
 
-TEST_F(Region, changing_one_is_not_supported) {
+TEST_F(Region, rereg_mr_is_not_supported) {
     EXPECT_NE(ibv_rereg_mr(node.reg(data), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0), 0);
 }
 
-TEST_F(Region, a_domain_in_use_stays) {
+TEST_F(Region, dealloc_of_used_domain_is_refused) {
     ibv_mr *mr = ibv_reg_mr(node.pd, data.data(), 10, kAll);
     EXPECT_EQ(ibv_dealloc_pd(node.pd), EBUSY);
     EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-TEST_F(Region, more_than_the_device_has_room_for_are_refused) {
+TEST_F(Region, registration_in_a_full_table_is_refused) {
     ibv_device_attr attr{};
     ASSERT_EQ(ibv_query_device(node.context, &attr), 0);
     std::vector<ibv_mr *> all;
@@ -94,8 +94,8 @@ TEST_F(Region, more_than_the_device_has_room_for_are_refused) {
         ASSERT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-TEST_F(Region, is_reached_by_its_own_addresses) {
-    // In another space than the program's own.
+TEST_F(Region, reg_mr_iova_uses_the_given_addresses) {
+    // Addresses that differ from the program's.
     constexpr uint64_t kIova = 0x123456789000;
     ibv_mr *mr = ibv_reg_mr_iova(node.pd, data.data(), data.size(), kIova, kAll);
     ASSERT_NE(mr, nullptr);

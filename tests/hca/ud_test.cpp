@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Datagrams: they arrive behind the room for a header, or they are lost without a word.
+// Datagrams: delivered behind 40 bytes for a header, or dropped silently.
 #include "hca.h"
 
 using namespace hca;
@@ -32,7 +32,7 @@ protected:
         EXPECT_NE(made, nullptr);
         return made;
     }
-    /// Sent well, and nothing came of it.
+    /// The send succeeds and nothing is received.
     void lost(Request &request) {
         EXPECT_EQ(status_of(here, request), IBV_WC_SUCCESS);
         ibv_wc none{};
@@ -45,7 +45,7 @@ protected:
     }
 };
 
-TEST_F(Datagram, arrives_behind_its_header) {
+TEST_F(Datagram, payload_follows_the_header) {
     ASSERT_EQ(receive(there, to, 8), 0);
     Request send = message();
     EXPECT_EQ(status_of(here, send), IBV_WC_SUCCESS);
@@ -59,7 +59,7 @@ TEST_F(Datagram, arrives_behind_its_header) {
     EXPECT_EQ(std::memcmp(target.data() + kHeader, source.data(), 100), 0);
 }
 
-TEST_F(Datagram, with_a_global_address_brings_a_header_that_leads_back) {
+TEST_F(Datagram, global_address_delivers_a_usable_header) {
     ASSERT_EQ(receive(there, to, 8), 0);
     ibv_ah *global = path(other.lid(), true);
     Request send(IBV_WR_SEND_WITH_IMM);
@@ -84,18 +84,18 @@ TEST_F(Datagram, with_a_global_address_brings_a_header_that_leads_back) {
     EXPECT_EQ(ibv_destroy_ah(global), 0);
 }
 
-TEST_F(Datagram, is_lost_without_a_receive) {
+TEST_F(Datagram, missing_receive_drops_it) {
     Request send = message();
     lost(send);
 }
 
-TEST_F(Datagram, is_lost_with_a_wrong_key) {
+TEST_F(Datagram, wrong_qkey_drops_it) {
     ASSERT_EQ(receive(there, to, 8), 0);
     Request send = message();
     lost(send.datagram(ah, there->qp_num, 0x222));
 }
 
-TEST_F(Datagram, is_lost_at_a_wrong_address) {
+TEST_F(Datagram, wrong_address_drops_it) {
     ASSERT_EQ(receive(there, to, 8), 0);
     ibv_ah *wrong = path(0x99);
     Request send = message();
@@ -104,14 +104,14 @@ TEST_F(Datagram, is_lost_at_a_wrong_address) {
     EXPECT_EQ(ibv_destroy_ah(wrong), 0);
 }
 
-TEST_F(Datagram, with_the_highest_bit_set_uses_its_own_key) {
+TEST_F(Datagram, high_bit_of_qkey_selects_the_own_one) {
     ASSERT_EQ(receive(there, to, 8), 0);
     Request send = message();
     EXPECT_EQ(status_of(here, send.datagram(ah, there->qp_num, 0x80000000u)), IBV_WC_SUCCESS);
     EXPECT_EQ(wait(other.recv_cq).status, IBV_WC_SUCCESS);
 }
 
-TEST_F(Datagram, is_no_longer_than_a_packet) {
+TEST_F(Datagram, payload_beyond_the_mtu_is_length_error) {
     Request send = message(4097);
     EXPECT_EQ(status_of(here, send), IBV_WC_LOC_LEN_ERR);
     EXPECT_EQ(state(here), IBV_QPS_SQE);
@@ -125,13 +125,13 @@ TEST_F(Datagram, is_no_longer_than_a_packet) {
     EXPECT_EQ(status_of(here, again), IBV_WC_SUCCESS);
 }
 
-TEST_F(Datagram, needs_a_valid_local_key) {
+TEST_F(Datagram, unknown_lkey_is_protection_error) {
     Request send(IBV_WR_SEND);
     send.piece(source.data(), 10, from->lkey + 1).datagram(ah, there->qp_num);
     EXPECT_EQ(status_of(here, send), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Datagram, that_does_not_fit_breaks_the_receiver) {
+TEST_F(Datagram, short_receive_moves_the_receiver_to_error) {
     ASSERT_EQ(receive(there, to, 8, 100 + kHeader - 1), 0);
     Request send = message();
     EXPECT_EQ(status_of(here, send), IBV_WC_SUCCESS);
@@ -139,7 +139,7 @@ TEST_F(Datagram, that_does_not_fit_breaks_the_receiver) {
     EXPECT_EQ(state(there), IBV_QPS_ERR);
 }
 
-TEST_F(Datagram, into_nothing_breaks_the_receiver) {
+TEST_F(Datagram, receive_with_unknown_lkey_moves_the_receiver_to_error) {
     ibv_mr wrong = *to;
     wrong.lkey += 1;
     ASSERT_EQ(receive(there, &wrong, 8), 0);
@@ -148,12 +148,12 @@ TEST_F(Datagram, into_nothing_breaks_the_receiver) {
     EXPECT_EQ(wait(other.recv_cq).status, IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(Datagram, is_the_only_operation) {
+TEST_F(Datagram, rdma_on_ud_is_refused) {
     Request write(IBV_WR_RDMA_WRITE);
     EXPECT_EQ(write.piece(source.data(), 10, from->lkey).remote(to).post(here), EINVAL);
 }
 
-TEST_F(Datagram, paths_lead_through_the_only_port) {
+TEST_F(Datagram, address_handle_of_other_port_is_refused) {
     ibv_ah_attr attr{};
     attr.dlid = other.lid();
     attr.port_num = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file that is installed: it exports what the real library exports and asks for nothing that a program lacks.
+// The installed file: it exports what the real library exports and depends on nothing that a program lacks.
 #include "functions.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ const Elf &drop_in() {
     return elf;
 }
 
-TEST(Artefact, exports_the_hundred_functions_and_nothing_else) {
+TEST(Artefact, symbols_are_exactly_the_hundred_functions) {
     std::set<std::string> wanted;
     for (const std::string_view name : softgaudi::kFunctions)
         wanted.insert("hlthunk_" + std::string(name));
@@ -85,14 +85,14 @@ TEST(Artefact, exports_the_hundred_functions_and_nothing_else) {
     EXPECT_EQ(drop_in().exports(), wanted);
 }
 
-TEST(Artefact, has_the_name_of_the_real_library_and_no_versions) {
+TEST(Artefact, soname_is_the_real_one_without_versions) {
     EXPECT_THAT(drop_in().dynamic(DT_SONAME), testing::ElementsAre("libhl-thunk.so"));
     EXPECT_FALSE(drop_in().has(SHT_GNU_verdef));
 }
 
-TEST(Artefact, needs_only_what_comes_with_the_compiler) {
+TEST(Artefact, dependencies_come_with_the_compiler) {
     std::set<std::string> allowed = {"libc.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libm.so.6",
-                                     "ld-linux-x86-64.so.2"}; // the loader is where C keeps thread-local variables
+                                     "ld-linux-x86-64.so.2"}; // the loader holds C's thread-local variables
 #if defined(__SANITIZE_ADDRESS__)
     allowed.insert({"libasan.so.8", "libubsan.so.1"});
 #elif defined(__SANITIZE_THREAD__)
@@ -106,7 +106,7 @@ TEST(Artefact, needs_only_what_comes_with_the_compiler) {
     EXPECT_THAT(drop_in().dynamic(DT_RUNPATH), testing::IsEmpty());
 }
 
-TEST(Artefact, loads_with_every_symbol_resolved) {
+TEST(Artefact, dlopen_now_resolves_every_symbol) {
     void *library = dlopen(SOFTGAUDI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     for (const std::string_view name : softgaudi::kFunctions)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What users write into SOFTGAUDI_*: understood, or refused with a sentence that names the variable and the word.
+// The values of SOFTGAUDI_*: accepted, or refused with a sentence that quotes the variable and the wrong text.
 #include "config.h"
 
 #include "soft.h"
@@ -15,14 +15,14 @@ namespace {
 using Action = FaultRule::Action;
 using Mode = Pace::Mode;
 
-TEST(ParsePace, nothing_is_as_fast_as_the_machine) {
+TEST(ParsePace, empty_text_is_unpaced) {
     const auto pace = parse_pace("");
     ASSERT_TRUE(pace);
     EXPECT_EQ(pace->mode, Mode::unpaced);
     EXPECT_FALSE(pace->is_timed());
 }
 
-TEST(ParsePace, null_is_a_mode_without_figures) {
+TEST(ParsePace, null_sets_no_figures) {
     ASSERT_TRUE(parse_pace("null"));
     EXPECT_EQ(parse_pace("null")->mode, Mode::null);
     EXPECT_FALSE(parse_pace("null")->is_timed());
@@ -32,7 +32,7 @@ TEST(ParsePace, null_is_a_mode_without_figures) {
         EXPECT_FALSE(parse_pace(bad)) << bad;
 }
 
-TEST(ParsePace, figures_are_gigabytes_per_second_and_microseconds) {
+TEST(ParsePace, figures_are_read_as_gb_per_s_and_us) {
     const auto pace = parse_pace("down:25,up:20,card:500,submit:1.5,map:40");
     ASSERT_TRUE(pace);
     EXPECT_EQ(pace->mode, Mode::real);
@@ -43,14 +43,14 @@ TEST(ParsePace, figures_are_gigabytes_per_second_and_microseconds) {
     EXPECT_EQ(pace->map_ns, 40000u);
 }
 
-TEST(ParsePace, figures_not_given_take_no_time) {
+TEST(ParsePace, missing_figures_cost_nothing) {
     const auto pace = parse_pace("up:2");
     ASSERT_TRUE(pace);
     EXPECT_EQ(pace->down_ns_per_byte, 0);
     EXPECT_EQ(pace->submit_ns, 0u);
 }
 
-TEST(ParsePace, a_prefix_makes_the_clock_virtual) {
+TEST(ParsePace, virtual_prefix_selects_virtual_clock) {
     const auto pace = parse_pace("virtual:down:4");
     ASSERT_TRUE(pace);
     EXPECT_EQ(pace->mode, Mode::virtual_clock);
@@ -58,7 +58,7 @@ TEST(ParsePace, a_prefix_makes_the_clock_virtual) {
     EXPECT_EQ(parse_pace("virtual:")->mode, Mode::virtual_clock);
 }
 
-TEST(ParsePace, what_is_wrong_is_quoted) {
+TEST(ParsePace, wrong_text_is_quoted_in_the_error) {
     for (const char *bad : {"down", "down:", "down:fast", "down:0", "up:-1", "card:inf", "submit:nan", "submit:-2",
                             "down:1x", "down:1:2"}) {
         const auto pace = parse_pace(bad);
@@ -70,19 +70,19 @@ TEST(ParsePace, what_is_wrong_is_quoted) {
     EXPECT_FALSE(parse_pace("virtual"));
 }
 
-TEST(ParsePace, costs_too_large_for_the_clock_are_refused) {
+TEST(ParsePace, cost_beyond_the_clock_is_refused) {
     EXPECT_FALSE(parse_pace("submit:1e30"));
     EXPECT_FALSE(parse_pace("map:1e30"));
     EXPECT_FALSE(parse_pace("down:1e-300"));
 }
 
-TEST(ParseFaults, nothing_is_no_rule) {
+TEST(ParseFaults, empty_text_has_no_rules) {
     ASSERT_TRUE(parse_faults(""));
     EXPECT_TRUE(parse_faults("")->empty());
     EXPECT_TRUE(parse_faults(";;")->empty());
 }
 
-TEST(ParseFaults, a_rule_without_a_number_is_for_every_call) {
+TEST(ParseFaults, rule_without_number_matches_every_call) {
     const auto rules = parse_faults("device_memory_alloc=ENOMEM");
     ASSERT_TRUE(rules);
     ASSERT_EQ(rules->size(), 1u);
@@ -95,7 +95,7 @@ TEST(ParseFaults, a_rule_without_a_number_is_for_every_call) {
     EXPECT_EQ(rule.error, ENOMEM);
 }
 
-TEST(ParseFaults, card_number_and_onwards) {
+TEST(ParseFaults, card_and_call_number_are_read) {
     const auto rules = parse_faults("hlthunk_open@3#2=EIO;wait_for_cs@7#5+=delay:250");
     ASSERT_TRUE(rules);
     ASSERT_EQ(rules->size(), 2u);
@@ -110,7 +110,7 @@ TEST(ParseFaults, card_number_and_onwards) {
     EXPECT_EQ(rules->at(1).delay_us, 250u);
 }
 
-TEST(ParseFaults, actions_have_names_and_errors_may_be_numbers) {
+TEST(ParseFaults, every_action_is_read_and_errno_may_be_a_number) {
     EXPECT_EQ(parse_faults("command_submission=hang")->front().action, Action::hang);
     EXPECT_EQ(parse_faults("command_submission_timeout=skip")->front().action, Action::skip);
     EXPECT_EQ(parse_faults("*=reset")->front().action, Action::reset);
@@ -120,7 +120,7 @@ TEST(ParseFaults, actions_have_names_and_errors_may_be_numbers) {
     EXPECT_EQ(parse_faults("open=ENOTSUPP")->front().error, 524);
 }
 
-TEST(ParseFaults, what_is_wrong_is_quoted) {
+TEST(ParseFaults, wrong_text_is_quoted_in_the_error) {
     for (const char *bad : {"open",       "=EIO",        "open=",         "open=BROKEN", "open=-5",   "open=0",
                             "open#0=EIO", "open#=EIO",   "open#x=EIO",    "open@8=EIO",  "open@=EIO", "open@a=EIO",
                             "open=delay", "open=delay:", "open=delay:-1", "open#+=EIO",  "@1=EIO",    "teleport=EIO",
@@ -132,7 +132,7 @@ TEST(ParseFaults, what_is_wrong_is_quoted) {
     EXPECT_THAT(parse_faults("open=EIO;close=WRONG").error(), HasSubstr("'close=WRONG'"));
 }
 
-TEST(ParseQuirks, knows_its_two) {
+TEST(ParseQuirks, both_quirks_are_read) {
     EXPECT_FALSE(parse_quirks("")->mainline);
     EXPECT_FALSE(parse_quirks("")->posted);
     EXPECT_TRUE(parse_quirks("mainline")->mainline);
@@ -141,7 +141,7 @@ TEST(ParseQuirks, knows_its_two) {
     EXPECT_TRUE(parse_quirks("posted,mainline")->posted);
 }
 
-TEST(ParseQuirks, what_is_wrong_is_quoted) {
+TEST(ParseQuirks, wrong_text_is_quoted_in_the_error) {
     const auto quirks = parse_quirks("posted,strange");
     ASSERT_FALSE(quirks);
     EXPECT_THAT(quirks.error(), AllOf(HasSubstr("SOFTGAUDI_QUIRKS"), HasSubstr("'strange'")));
@@ -158,7 +158,7 @@ protected:
     }
 };
 
-TEST_F(ReadConfig, the_default_is_a_server_of_eight_gaudi2) {
+TEST_F(ReadConfig, empty_environment_gives_eight_gaudi2_cards) {
     const auto config = read_config();
     ASSERT_TRUE(config) << config.error();
     EXPECT_EQ(config->model, &gaudi2());
@@ -183,20 +183,20 @@ TEST_F(ReadConfig, every_variable_is_read) {
     EXPECT_EQ(config->faults.size(), 1u);
 }
 
-TEST_F(ReadConfig, an_unknown_model_is_refused) { refused("SOFTGAUDI_MODEL", "gaudi9"); }
+TEST_F(ReadConfig, unknown_model_is_refused) { refused("SOFTGAUDI_MODEL", "gaudi9"); }
 
-TEST_F(ReadConfig, a_number_of_cards_that_no_server_has_is_refused) {
+TEST_F(ReadConfig, too_many_cards_are_refused) {
     for (const char *cards : {"9", "-1", "two", "4 ", "0x2", "99999999999999999999"})
         refused("SOFTGAUDI_CARDS", cards);
 }
 
-TEST_F(ReadConfig, a_server_without_cards_is_allowed) {
+TEST_F(ReadConfig, zero_cards_are_accepted) {
     soft::set("SOFTGAUDI_CARDS", "0");
     ASSERT_TRUE(read_config());
     EXPECT_EQ(read_config()->cards, 0u);
 }
 
-TEST_F(ReadConfig, errors_of_the_other_variables_are_passed_on) {
+TEST_F(ReadConfig, error_of_any_variable_is_returned) {
     refused("SOFTGAUDI_PACE", "down:none");
     unsetenv("SOFTGAUDI_PACE");
     refused("SOFTGAUDI_FAULTS", "open=NOTHING");
@@ -204,26 +204,24 @@ TEST_F(ReadConfig, errors_of_the_other_variables_are_passed_on) {
     refused("SOFTGAUDI_QUIRKS", "wet");
 }
 
-TEST_F(ReadConfig, a_directory_that_does_not_hold_its_bytes_in_memory_is_refused) {
-    refused("SOFTGAUDI_DIR", "/proc/self");
-}
+TEST_F(ReadConfig, directory_outside_tmpfs_is_refused) { refused("SOFTGAUDI_DIR", "/proc/self"); }
 
-TEST_F(ReadConfig, a_directory_that_cannot_be_made_is_refused) { refused("SOFTGAUDI_DIR", dir() + "/missing/deeper"); }
+TEST_F(ReadConfig, directory_that_cannot_be_created_is_refused) { refused("SOFTGAUDI_DIR", dir() + "/missing/deeper"); }
 
-TEST_F(ReadConfig, a_file_is_not_a_directory) {
+TEST_F(ReadConfig, file_as_directory_is_refused) {
     const std::string file = dir() + "/file";
     close(open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     refused("SOFTGAUDI_DIR", file);
 }
 
-TEST_F(ReadConfig, a_directory_is_made_for_this_user_alone) {
+TEST_F(ReadConfig, new_directory_has_mode_0700) {
     const std::string made = dir() + "/made";
     soft::set("SOFTGAUDI_DIR", made);
     ASSERT_TRUE(read_config());
     EXPECT_EQ(std::filesystem::status(made).permissions(), std::filesystem::perms::owner_all);
 }
 
-TEST_F(ReadConfig, the_default_directory_is_private_and_in_memory) {
+TEST_F(ReadConfig, default_directory_is_private_and_on_tmpfs) {
     unsetenv("SOFTGAUDI_DIR");
     soft::set("XDG_RUNTIME_DIR", dir());
     const auto config = read_config();
@@ -232,7 +230,7 @@ TEST_F(ReadConfig, the_default_directory_is_private_and_in_memory) {
     EXPECT_EQ(std::filesystem::status(config->dir).permissions(), std::filesystem::perms::owner_all);
 }
 
-TEST_F(ReadConfig, a_default_directory_open_to_others_is_refused) {
+TEST_F(ReadConfig, default_directory_with_open_mode_is_refused) {
     unsetenv("SOFTGAUDI_DIR");
     soft::set("XDG_RUNTIME_DIR", dir());
     std::filesystem::create_directory(dir() + "/softgaudi");
@@ -244,7 +242,7 @@ TEST_F(ReadConfig, a_default_directory_open_to_others_is_refused) {
         dir() + "/softgaudi: must be a directory of this user with mode 0700; set SOFTGAUDI_DIR to another directory");
 }
 
-TEST_F(ReadConfig, a_link_in_the_place_of_the_default_directory_is_refused) {
+TEST_F(ReadConfig, symlink_as_default_directory_is_refused) {
     unsetenv("SOFTGAUDI_DIR");
     soft::set("XDG_RUNTIME_DIR", dir());
     std::filesystem::create_directory(dir() + "/real");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies by LIN_DMA packets: bytes arrive, exactly those asked for.
+// Copies by LIN_DMA packets: exactly the requested bytes arrive.
 #include "soft.h"
 
 using namespace soft;
@@ -18,7 +18,7 @@ TEST_F(Copy, host_to_card_and_back_keeps_every_byte) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Copy, within_the_card_between_two_blocks) {
+TEST_F(Copy, between_two_blocks_keeps_every_byte) {
     Card card;
     auto out = pattern(kMiB + 3);
     std::vector<unsigned char> back(out.size());
@@ -30,7 +30,7 @@ TEST_F(Copy, within_the_card_between_two_blocks) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Copy, changes_nothing_beside_its_range) {
+TEST_F(Copy, bytes_beside_the_range_stay) {
     Card card;
     std::vector<unsigned char> zeros(4096, 0), ones(4096, 1), back(8192, 7);
     const uint64_t device = card.memory();
@@ -53,7 +53,7 @@ TEST_F(Copy, fill_repeats_its_value) {
         EXPECT_EQ(back[i], i < 30 ? i % 8 + 1 : 0) << i;
 }
 
-TEST_F(Copy, endian_swaps_reverse_elements) {
+TEST_F(Copy, endian_swap_reverses_elements) {
     Card card;
     auto out = pattern(4096);
     const uint64_t from = card.map(out), device = card.memory();
@@ -67,7 +67,7 @@ TEST_F(Copy, endian_swaps_reverse_elements) {
     }
 }
 
-TEST_F(Copy, sram_keeps_bytes) {
+TEST_F(Copy, through_sram_keeps_every_byte) {
     Card card;
     hlthunk_hw_ip_info info{};
     ASSERT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), 0);
@@ -79,18 +79,18 @@ TEST_F(Copy, sram_keeps_bytes) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Copy, memory_never_written_reads_as_zeroes_and_costs_nothing) {
+TEST_F(Copy, unwritten_memory_reads_zero_and_uses_no_tmpfs) {
     Card card;
     hlthunk_hw_ip_info info{};
     ASSERT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), 0);
-    const uint64_t device = card.memory(info.dram_size); // far more than this machine has
+    const uint64_t device = card.memory(info.dram_size); // far more than this machine's memory
     card.run(kOnCard, Packets().copy(device, device + info.dram_size / 2, UINT32_MAX));
     std::vector<unsigned char> back(4096, 1);
     card.run(kUp, Packets().copy(device + info.dram_size - 4096, card.map(back), 4096));
     EXPECT_EQ(back, std::vector<unsigned char>(4096, 0));
 }
 
-TEST_F(Copy, host_to_host_through_the_card) {
+TEST_F(Copy, host_to_host_keeps_every_byte) {
     Card card;
     auto out = pattern(kMiB);
     std::vector<unsigned char> back(out.size());
@@ -98,7 +98,7 @@ TEST_F(Copy, host_to_host_through_the_card) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Copy, spans_mappings_that_touch) {
+TEST_F(Copy, across_adjacent_mappings_keeps_every_byte) {
     Card card;
     auto out = pattern(3 * 4096);
     void *memory = mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counters: what a program asked of its cards, read from outside by softgaudi_stat.
+// Counters of the work that cards did, read by softgaudi_stat.
 #include "soft.h"
 
 #include <nlohmann/json.hpp>
@@ -48,7 +48,7 @@ uint64_t all_calls(const nlohmann::json &card) {
 
 class Counter : public SoftTest {};
 
-TEST_F(Counter, a_new_server_has_counted_nothing) {
+TEST_F(Counter, new_server_has_zero_counts) {
     const nlohmann::json report = stat();
     EXPECT_EQ(report["schema"], 1);
     EXPECT_EQ(report["software"], true);
@@ -77,7 +77,7 @@ TEST_F(Counter, calls_are_counted_by_name_and_card) {
     EXPECT_TRUE(report["cards"][2]["calls"].empty());
 }
 
-TEST_F(Counter, calls_that_fail_are_counted_too) {
+TEST_F(Counter, failed_calls_are_counted) {
     Card card(kFirst);
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, 1), -EINVAL);
     EXPECT_EQ(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, kFirst), -EBUSY);
@@ -87,7 +87,7 @@ TEST_F(Counter, calls_that_fail_are_counted_too) {
     EXPECT_EQ(counted["opens"], 1u);
 }
 
-TEST_F(Counter, calls_that_name_no_card_are_counted_on_the_first) {
+TEST_F(Counter, calls_without_card_count_on_the_first) {
     hlthunk_free(hlthunk_malloc(1));
     hlthunk_free(hlthunk_get_version());
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 8);
@@ -99,7 +99,7 @@ TEST_F(Counter, one_copy_costs_four_calls) {
     Card card(kFirst);
     const uint64_t device = card.memory();
     std::vector<unsigned char> data(4096);
-    // Mapped once, as any program would that copies more than once.
+    // Mapped once, as in any program that copies repeatedly.
     std::array<uint32_t, 6> words{};
     const uint64_t buffer = card.map(words.data(), sizeof words);
     const uint64_t before = all_calls(stat(0));
@@ -121,7 +121,7 @@ TEST_F(Counter, one_copy_costs_four_calls) {
     EXPECT_EQ(calls(after, "memory_unmap"), 1u);
 }
 
-TEST_F(Counter, bytes_are_counted_by_where_they_go) {
+TEST_F(Counter, bytes_are_counted_by_direction) {
     Card card(kFirst);
     std::vector<unsigned char> a(1000), b(1000);
     const uint64_t from = card.map(a), to = card.map(b), device = card.memory();
@@ -139,7 +139,7 @@ TEST_F(Counter, bytes_are_counted_by_where_they_go) {
     EXPECT_EQ(stat(1)["down_bytes"], 0u);
 }
 
-TEST_F(Counter, identical_copies_in_a_row_count_although_they_are_done_once) {
+TEST_F(Counter, repeated_identical_copies_are_all_counted) {
     Card card(kFirst);
     std::vector<unsigned char> data(1000);
     const uint64_t from = card.map(data), device = card.memory();
@@ -160,7 +160,7 @@ TEST_F(Counter, submissions_and_packets_are_counted) {
     EXPECT_EQ(counted["packets"], 3u + 2 + 2);
 }
 
-TEST_F(Counter, maps_and_exports_are_counted_when_they_are_made) {
+TEST_F(Counter, maps_and_exports_are_counted) {
     Card card(kFirst);
     std::vector<unsigned char> data(1000);
     card.map(data);
@@ -176,7 +176,7 @@ TEST_F(Counter, maps_and_exports_are_counted_when_they_are_made) {
     close(exported);
 }
 
-TEST_F(Counter, counts_stay_when_the_card_is_closed_and_cards_show_whether_they_are_in_use) {
+TEST_F(Counter, close_keeps_counts_and_clears_in_use) {
     {
         Card card(kFirst);
         card.memory();
@@ -190,22 +190,22 @@ TEST_F(Counter, counts_stay_when_the_card_is_closed_and_cards_show_whether_they_
     EXPECT_EQ(calls(counted, "close"), 1u);
 }
 
-TEST_F(Counter, reading_them_changes_nothing) {
+TEST_F(Counter, reading_leaves_counts_unchanged) {
     Card card(kFirst);
     const uint64_t device = card.memory();
     const nlohmann::json once = stat();
     EXPECT_EQ(stat(), once);
-    card.run(kOnCard, Packets().fill(1, device, 100)); // the memory is still there
+    card.run(kOnCard, Packets().fill(1, device, 100)); // the memory is still mapped
 }
 
-TEST_F(Counter, another_directory_is_another_server) {
+TEST_F(Counter, second_directory_has_its_own_counts) {
     Card card(kFirst);
     const std::string other = dir() + "/other";
     set("SOFTGAUDI_DIR", other);
     EXPECT_EQ(stat(0)["in_use"], false);
 }
 
-TEST_F(Counter, the_report_for_people_names_what_was_used) {
+TEST_F(Counter, plain_report_lists_used_counters) {
     Card card(kFirst);
     card.memory();
     const Output output = run_stat("");
@@ -215,7 +215,7 @@ TEST_F(Counter, the_report_for_people_names_what_was_used) {
     EXPECT_EQ(output.text.find("card 1"), std::string::npos) << output.text;
 }
 
-TEST_F(Counter, a_bad_option_is_refused) {
+TEST_F(Counter, unknown_option_is_refused) {
     for (const char *bad : {"--yaml", "--json --json", "extra"}) {
         const Output output = run_stat(bad);
         EXPECT_EQ(output.code, 1) << bad;
@@ -224,7 +224,7 @@ TEST_F(Counter, a_bad_option_is_refused) {
     EXPECT_EQ(run_stat("--help").code, 0);
 }
 
-TEST_F(Counter, a_wrong_setting_is_an_error_of_the_program) {
+TEST_F(Counter, wrong_setting_fails_the_program) {
     set("SOFTGAUDI_CARDS", "many");
     const Output output = run_stat("--json");
     EXPECT_EQ(output.code, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A mistake in the environment: no card can be had, and the program's user is told why, once.
+// A wrong environment: no card opens, and the reason is printed once.
 #include "soft.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +11,8 @@ namespace {
 
 class Environment : public SoftTest {
 protected:
-    /// All ways to a card fail, and what they say about it.
-    static std::string complaint() {
+    /// Tries every way to open a card, all of which fail, and returns what was printed.
+    static std::string print_of_failed_opens() {
         testing::internal::CaptureStderr();
         errno = 0;
         EXPECT_EQ(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr), -1);
@@ -35,33 +35,35 @@ protected:
     }
 };
 
-TEST_F(Environment, a_bad_model_is_said_once_and_no_card_opens) {
+TEST_F(Environment, unknown_model_is_reported_once_and_no_card_opens) {
     set("SOFTGAUDI_MODEL", "gaudi1");
-    expect_one_sentence(complaint(), "SOFTGAUDI_MODEL");
+    expect_one_sentence(print_of_failed_opens(), "SOFTGAUDI_MODEL");
 }
 
-TEST_F(Environment, a_directory_on_a_disk_is_said_once_and_no_card_opens) {
+TEST_F(Environment, directory_outside_tmpfs_is_reported_once_and_no_card_opens) {
     set("SOFTGAUDI_DIR", "/proc/self");
-    expect_one_sentence(complaint(), "SOFTGAUDI_DIR");
+    expect_one_sentence(print_of_failed_opens(), "SOFTGAUDI_DIR");
 }
 
-TEST_F(Environment, a_directory_that_cannot_be_written_is_said_once_and_no_card_opens) {
+TEST_F(Environment, unusable_directory_is_reported_once_and_no_card_opens) {
     close(open((dir() + "/GAUDI2-card0").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    expect_one_sentence(complaint(), dir().c_str());
+    expect_one_sentence(print_of_failed_opens(), dir().c_str());
 }
 
-TEST_F(Environment, a_fault_in_no_function_is_said_once_and_no_card_opens) {
+TEST_F(Environment, fault_in_unknown_function_is_reported_once_and_no_card_opens) {
     set("SOFTGAUDI_FAULTS", "hlthunk_teleport=EIO");
-    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'hlthunk_teleport=EIO': no fault can be set for this function");
+    expect_one_sentence(print_of_failed_opens(),
+                        "SOFTGAUDI_FAULTS: 'hlthunk_teleport=EIO': no fault can be set for this function");
 }
 
-TEST_F(Environment, a_hang_of_what_cannot_hang_is_said_once_and_no_card_opens) {
+TEST_F(Environment, hang_of_an_allocation_is_reported_once_and_no_card_opens) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc=hang");
-    expect_one_sentence(complaint(), "SOFTGAUDI_FAULTS: 'device_memory_alloc=hang': only command_submission and "
-                                     "command_submission_timeout can hang");
+    expect_one_sentence(print_of_failed_opens(),
+                        "SOFTGAUDI_FAULTS: 'device_memory_alloc=hang': only command_submission and "
+                        "command_submission_timeout can hang");
 }
 
-TEST_F(Environment, memory_of_the_library_works_without_a_server) {
+TEST_F(Environment, library_memory_works_without_a_server) {
     set("SOFTGAUDI_MODEL", "gaudi1");
     testing::internal::CaptureStderr();
     auto *bytes = static_cast<unsigned char *>(hlthunk_malloc(100));
@@ -74,7 +76,7 @@ TEST_F(Environment, memory_of_the_library_works_without_a_server) {
     expect_one_sentence(testing::internal::GetCapturedStderr(), "SOFTGAUDI_MODEL");
 }
 
-TEST_F(Environment, a_good_one_says_nothing) {
+TEST_F(Environment, correct_settings_print_nothing) {
     testing::internal::CaptureStderr();
     {
         Card card;

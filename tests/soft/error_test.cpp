@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors of the card: what they record, whom they tell, what they leave standing, and how a card recovers.
+// Errors of a card: records, notification, their effect on other work, and recovery.
 #include "steps.h"
 
 #include <poll.h>
@@ -29,7 +29,7 @@ hlthunk_page_fault_info page_fault(int fd) {
     return info;
 }
 
-/// Submits work that ends the card; checks everything that is the same whatever it was.
+/// Submits work that resets the card and checks what all such errors have in common.
 void expect_reset(Card &card, uint32_t queue, const Packets &packets, uint64_t events) {
     const Notifier notifier(card);
     const uint32_t before = hard_resets(card.fd);
@@ -40,16 +40,16 @@ void expect_reset(Card &card, uint32_t queue, const Packets &packets, uint64_t e
     EXPECT_EQ(errno, EIO);
     EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_ABORTED});
     EXPECT_EQ(notifier.receive(), events);
-    EXPECT_EQ(notifier.receive(0), 0u); // told once
+    EXPECT_EQ(notifier.receive(0), 0u); // notified once
     EXPECT_EQ(hlthunk_get_device_status_info(card.fd), HL_DEVICE_STATUS_IN_RESET);
     EXPECT_EQ(hard_resets(card.fd), before + 1);
 }
 
 Packets bad_opcode() { return Packets().add({0, 0}); }
 
-// ---- what is an error
+// ---- kinds of errors
 
-TEST_F(Error, reading_host_addresses_that_are_not_mapped) {
+TEST_F(Error, copy_from_unmapped_host_address_is_page_fault) {
     Card card;
     expect_reset(card, kDown, Packets().copy(kNowhereOnHost + 0x77, card.memory(), 64), kPageFault);
     const auto record = page_fault(card.fd);
@@ -57,33 +57,33 @@ TEST_F(Error, reading_host_addresses_that_are_not_mapped) {
     EXPECT_GT(record.timestamp, 0);
 }
 
-TEST_F(Error, writing_card_addresses_that_are_not_mapped) {
+TEST_F(Error, copy_to_unmapped_card_address_is_page_fault) {
     Card card;
     std::vector<unsigned char> host(4096);
     expect_reset(card, kDown, Packets().copy(card.map(host), kNowhereOnCard, 64), kPageFault);
     EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnCard & ~uint64_t{0x3FFFFFF});
 }
 
-TEST_F(Error, filling_addresses_that_are_not_mapped) {
+TEST_F(Error, fill_of_unmapped_address_is_page_fault) {
     Card card;
     expect_reset(card, kOnCard, Packets().fill(0, kNowhereOnCard, 4), kPageFault);
     EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnCard & ~uint64_t{0x3FFFFFF});
 }
 
-TEST_F(Error, messages_to_addresses_that_are_not_mapped) {
+TEST_F(Error, message_to_unmapped_address_is_page_fault) {
     Card card;
     expect_reset(card, kDown, Packets().message(kNowhereOnHost, 1), kPageFault);
     EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnHost);
 }
 
-TEST_F(Error, payloads_of_monitors_to_addresses_that_are_not_mapped) {
+TEST_F(Error, monitor_payload_to_unmapped_address_is_page_fault) {
     Card card;
     expect_reset(card, kDown, Packets().monitor(kMonitor, kObject, 1, kNowhereOnHost, 1).set_object(kObject, 1),
                  kPageFault);
     EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnHost);
 }
 
-TEST_F(Error, a_copy_that_runs_over_the_end_of_its_mapping) {
+TEST_F(Error, copy_past_the_end_of_its_mapping_is_page_fault) {
     Card card;
     const uint64_t device = card.memory();
     std::vector<unsigned char> host(4096, 1);
@@ -91,7 +91,7 @@ TEST_F(Error, a_copy_that_runs_over_the_end_of_its_mapping) {
     EXPECT_EQ(page_fault(card.fd).addr, (device + kPage) & ~uint64_t{0x3FFFFFF});
 }
 
-TEST_F(Error, memory_unmapped_before_the_work_runs) {
+TEST_F(Error, unmap_before_the_copy_runs_is_page_fault) {
     Card card;
     std::vector<unsigned char> host(4096);
     const uint64_t device = card.memory();
@@ -100,7 +100,7 @@ TEST_F(Error, memory_unmapped_before_the_work_runs) {
     EXPECT_EQ(page_fault(card.fd).addr, device & ~uint64_t{0x3FFFFFF});
 }
 
-TEST_F(Error, command_buffers_that_are_not_mapped) {
+TEST_F(Error, unmapped_command_buffer_is_page_fault) {
     for (const uint64_t address : {kNowhereOnHost, kNowhereOnCard, uint64_t{0}, kCfg}) {
         Card card;
         const Notifier notifier(card);
@@ -112,13 +112,13 @@ TEST_F(Error, command_buffers_that_are_not_mapped) {
     }
 }
 
-TEST_F(Error, nested_command_buffers_that_are_not_mapped) {
+TEST_F(Error, unmapped_nested_command_buffer_is_page_fault) {
     Card card;
     expect_reset(card, kDown, Packets().nested(kNowhereOnHost, 64), kPageFault);
     EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnHost);
 }
 
-TEST_F(Error, undefined_opcodes_are_recorded_with_their_place) {
+TEST_F(Error, undefined_opcode_is_recorded_with_its_address) {
     Card card;
     const auto packets = Packets().nop().add({0x1234, 0x1F000000});
     const uint64_t buffer = card.place(packets);
@@ -138,7 +138,7 @@ TEST_F(Error, undefined_opcodes_are_recorded_with_their_place) {
     EXPECT_EQ(record.cb_addr_streams[1][0], buffer);
 }
 
-TEST_F(Error, every_opcode_that_is_none) {
+TEST_F(Error, every_undefined_opcode_is_an_error) {
     for (const uint32_t opcode : {0u, 6u, 0x10u, 0x11u, 0x12u, 0x13u, 0x14u, 0x1Fu}) {
         Card card;
         const Notifier notifier(card);
@@ -147,8 +147,8 @@ TEST_F(Error, every_opcode_that_is_none) {
     }
 }
 
-TEST_F(Error, packets_that_end_before_they_are_complete) {
-    for (const uint32_t size : {4u, 12u, 20u, 23u}) { // of a copy of 24 bytes
+TEST_F(Error, truncated_packet_is_an_error) {
+    for (const uint32_t size : {4u, 12u, 20u, 23u}) { // the copy has 24 bytes
         Card card;
         const Notifier notifier(card);
         const auto packets = Packets().copy(kSram, kSram + 64, 4);
@@ -160,7 +160,7 @@ TEST_F(Error, packets_that_end_before_they_are_complete) {
     }
 }
 
-TEST_F(Error, a_copy_with_a_conversion_does_not_pass_for_a_plain_one) {
+TEST_F(Error, copy_with_conversion_is_an_error) {
     for (const uint32_t bit : {6u, 7u, 9u}) {
         Card card;
         EXPECT_EQ(card.wait(card.submit(kDown,
@@ -169,7 +169,7 @@ TEST_F(Error, a_copy_with_a_conversion_does_not_pass_for_a_plain_one) {
     }
 }
 
-TEST_F(Error, registers_that_may_not_be_written) {
+TEST_F(Error, store_to_protected_register_is_an_error) {
     constexpr uint64_t kProtected = kCfg + 0x123400;
     Card card;
     expect_reset(card, kDown, Packets().message(kProtected, 1), kIllegalAccess);
@@ -182,7 +182,7 @@ TEST_F(Error, registers_that_may_not_be_written) {
     EXPECT_EQ(record.flags & HL_RAZWI_READ, 0);
 }
 
-TEST_F(Error, copies_from_registers) {
+TEST_F(Error, copy_from_registers_is_an_error) {
     Card card;
     expect_reset(card, kDown, Packets().copy(kSyncObjects, kSram, 4), kIllegalAccess);
     hlthunk_event_record_razwi_event record{};
@@ -190,7 +190,7 @@ TEST_F(Error, copies_from_registers) {
     EXPECT_NE(record.flags & HL_RAZWI_READ, 0);
 }
 
-TEST_F(Error, buffers_that_call_themselves_for_ever) {
+TEST_F(Error, self_calling_buffer_is_an_error) {
     Card card;
     std::vector<uint32_t> buffer(4);
     const uint64_t at = card.map(buffer);
@@ -202,9 +202,9 @@ TEST_F(Error, buffers_that_call_themselves_for_ever) {
     EXPECT_EQ(card.wait(seq), -EIO);
 }
 
-TEST_F(Error, monitors_that_trigger_one_another_for_ever) {
+TEST_F(Error, endless_monitor_chain_is_an_error) {
     Card card;
-    Packets packets; // two objects that set each other back and forth cannot be told from work without an end
+    Packets packets; // two monitors that trigger each other look like endless work
     packets.monitor(kMonitor, kObject, 0, kSyncObjects + 4 * kObject, 1);
     for (uint32_t i = 0; i < 2; ++i)
         packets.monitor(kMonitor + 8 + i, kObject, i, kCfg + 0x410E000 + 4 * (kMonitor + 8 + i),
@@ -214,13 +214,13 @@ TEST_F(Error, monitors_that_trigger_one_another_for_ever) {
     EXPECT_EQ(card.wait(seq, &status), -EIO);
 }
 
-// ---- memory that the program takes away
+// ---- host memory that the program unmaps
 
-TEST_F(Error, host_memory_that_is_gone_is_a_page_fault) {
+TEST_F(Error, unmapped_host_memory_is_page_fault) {
     for (int use = 0; use < 6; ++use) {
         Card card;
         const Notifier notifier(card);
-        card.run(kDown, Packets().nop()); // all that the queue needs is there, so that nothing takes the place
+        card.run(kDown, Packets().nop()); // the queue's thread exists now, so nothing maps memory at the freed address
         void *memory = mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ASSERT_NE(memory, MAP_FAILED);
         const uint64_t at = card.map(memory, kMiB), device = card.memory();
@@ -255,7 +255,7 @@ TEST_F(Error, host_memory_that_is_gone_is_a_page_fault) {
     }
 }
 
-TEST_F(Error, host_memory_without_access_is_a_page_fault) {
+TEST_F(Error, inaccessible_host_memory_is_page_fault) {
     for (const int rights : {PROT_NONE, PROT_READ}) {
         Card card;
         void *memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -268,7 +268,7 @@ TEST_F(Error, host_memory_without_access_is_a_page_fault) {
     }
 }
 
-TEST_F(Error, host_memory_may_vanish_while_the_card_works_on_it) {
+TEST_F(Error, host_memory_unmapped_during_a_copy_does_not_crash) {
     constexpr uint64_t kSize = 4 * kMiB;
     constexpr uint32_t kPiece = 32 * 1024;
     for (unsigned round = 0; round < 20; ++round) {
@@ -295,16 +295,16 @@ TEST_F(Error, host_memory_may_vanish_while_the_card_works_on_it) {
         }
         const uint64_t seq = card.submit(kDown, packets);
         uint32_t status = 0;
-        EXPECT_EQ(card.wait(seq, &status, round * 20), 0); // a different moment each time
+        EXPECT_EQ(card.wait(seq, &status, round * 20), 0); // a different moment each round
         munmap(memory, kSize);
-        const int result = card.wait(seq, &status); // it may have been faster
+        const int result = card.wait(seq, &status); // the copy may have completed before
         EXPECT_TRUE(result == 0 || result == -EIO) << result;
     }
 }
 
 // ---- the notifier
 
-TEST_F(Error, the_notifier_can_be_polled) {
+TEST_F(Error, notifier_descriptor_becomes_readable) {
     Card card;
     const Notifier notifier(card);
     pollfd ready{notifier.handle, POLLIN, 0};
@@ -323,7 +323,7 @@ TEST_F(Error, the_notifier_can_be_polled) {
     close(set);
 }
 
-TEST_F(Error, a_notifier_without_events_times_out_and_leaves_the_mask_alone) {
+TEST_F(Error, notifier_without_events_times_out_and_keeps_the_mask) {
     Card card;
     const Notifier notifier(card);
     uint64_t events = 55, count = 66;
@@ -332,7 +332,7 @@ TEST_F(Error, a_notifier_without_events_times_out_and_leaves_the_mask_alone) {
     EXPECT_EQ(count, 0u);
 }
 
-TEST_F(Error, a_thread_that_waits_for_events_is_woken) {
+TEST_F(Error, error_wakes_a_thread_in_notifier_recv) {
     Card card;
     const Notifier notifier(card);
     std::atomic<pid_t> id = 0;
@@ -347,13 +347,13 @@ TEST_F(Error, a_thread_that_waits_for_events_is_woken) {
     EXPECT_EQ(events, kUndefinedOpcode);
 }
 
-TEST_F(Error, refusals_of_the_notifier) {
+TEST_F(Error, wrong_notifier_arguments_are_refused) {
     Card card;
     uint64_t events = 0, count = 0;
-    EXPECT_EQ(hlthunk_notifier_release(card.fd, 0), -EINVAL); // there is none
+    EXPECT_EQ(hlthunk_notifier_release(card.fd, 0), -EINVAL); // no notifier exists
     {
         const Notifier notifier(card);
-        EXPECT_EQ(hlthunk_notifier_create(card.fd), -EINVAL); // one per open
+        EXPECT_EQ(hlthunk_notifier_create(card.fd), -EINVAL); // one per context
         EXPECT_EQ(hlthunk_notifier_recv(card.fd, notifier.handle, nullptr, &count, 0, 0), -EINVAL);
         EXPECT_EQ(hlthunk_notifier_recv(card.fd, notifier.handle, &events, nullptr, 0, 0), -EINVAL);
         const int control = hlthunk_open_control(0, nullptr);
@@ -362,11 +362,11 @@ TEST_F(Error, refusals_of_the_notifier) {
         EXPECT_EQ(hlthunk_notifier_release(control, notifier.handle), -EOPNOTSUPP);
         EXPECT_EQ(hlthunk_close(control), 0);
     }
-    const Notifier again(card); // a released one makes room
+    const Notifier again(card); // allowed after a release
     EXPECT_EQ(card.wait(card.submit(kDown, bad_opcode())), -EIO);
 }
 
-TEST_F(Error, without_a_notifier_the_error_is_recorded_all_the_same) {
+TEST_F(Error, error_without_notifier_is_recorded) {
     Card card;
     EXPECT_EQ(card.wait(card.submit(kDown, bad_opcode())), -EIO);
     hlthunk_event_record_undefined_opcode record{};
@@ -377,12 +377,12 @@ TEST_F(Error, without_a_notifier_the_error_is_recorded_all_the_same) {
 
 // ---- after the error
 
-TEST_F(Error, ends_all_submissions_of_the_card) {
+TEST_F(Error, error_aborts_all_submissions_of_the_card) {
     Card card;
     std::vector<uint64_t> held;
     for (const uint32_t queue : {kUp, kUp + 1, kOnCard, 20u})
         held.push_back(card.submit(queue, Packets().fence()));
-    held.push_back(card.submit(kUp, Packets().nop())); // behind the first
+    held.push_back(card.submit(kUp, Packets().nop())); // queued behind the first
     expect_reset(card, kDown, bad_opcode(), kUndefinedOpcode);
     for (const uint64_t seq : held) {
         uint32_t status = 0;
@@ -391,7 +391,7 @@ TEST_F(Error, ends_all_submissions_of_the_card) {
     }
 }
 
-TEST_F(Error, wakes_threads_that_wait_for_submissions) {
+TEST_F(Error, error_wakes_threads_in_wait_for_cs) {
     Card card;
     const uint64_t held = card.submit(kUp, Packets().fence());
     std::atomic<pid_t> id = 0;
@@ -406,7 +406,7 @@ TEST_F(Error, wakes_threads_that_wait_for_submissions) {
     EXPECT_EQ(result, -EIO);
 }
 
-TEST_F(Error, afterwards_the_card_is_busy_for_everything_but_information) {
+TEST_F(Error, card_in_reset_serves_information_only) {
     Card card;
     const uint64_t handle = hlthunk_device_memory_alloc(card.fd, 1, 0, false, false);
     const uint64_t device = card.memory();
@@ -437,7 +437,7 @@ TEST_F(Error, afterwards_the_card_is_busy_for_everything_but_information) {
     uint64_t word = 0;
     EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &word, 1, 257, 0, &status), -EBUSY);
     EXPECT_EQ(hlthunk_wait_for_interrupt_by_handle(card.fd, buffer, 0, 1, 257, 0, &status), -EBUSY);
-    EXPECT_EQ(hlthunk_get_clk_rate(card.fd, &clock, &clock), -EBUSY); // needs the card itself
+    EXPECT_EQ(hlthunk_get_clk_rate(card.fd, &clock, &clock), -EBUSY); // needs a working card
     EXPECT_FALSE(hlthunk_is_device_idle(card.fd));
 
     hlthunk_hw_ip_info identity{};
@@ -453,7 +453,7 @@ TEST_F(Error, afterwards_the_card_is_busy_for_everything_but_information) {
     EXPECT_EQ(hlthunk_get_sync_manager_info(card.fd, 0, &sync), 0);
 }
 
-TEST_F(Error, the_reset_is_seen_through_control_descriptors_and_ends_with_the_close) {
+TEST_F(Error, reset_shows_on_control_node_until_close) {
     const int control = hlthunk_open_control(0, nullptr);
     ASSERT_GE(control, 0);
     const uint32_t before = hard_resets(control);
@@ -465,7 +465,7 @@ TEST_F(Error, the_reset_is_seen_through_control_descriptors_and_ends_with_the_cl
         const int copy = dup(card.fd);
         ASSERT_GE(copy, 0);
         EXPECT_EQ(hlthunk_close(copy), 0);
-        EXPECT_EQ(hlthunk_get_device_status_info(control), HL_DEVICE_STATUS_IN_RESET); // not the last
+        EXPECT_EQ(hlthunk_get_device_status_info(control), HL_DEVICE_STATUS_IN_RESET); // not the last descriptor
     }
     EXPECT_EQ(hlthunk_get_device_status_info(control), HL_DEVICE_STATUS_OPERATIONAL);
     EXPECT_TRUE(hlthunk_is_device_idle(control));
@@ -473,7 +473,7 @@ TEST_F(Error, the_reset_is_seen_through_control_descriptors_and_ends_with_the_cl
     EXPECT_EQ(hlthunk_close(control), 0);
 }
 
-TEST_F(Error, a_reopened_card_works_and_starts_afresh) {
+TEST_F(Error, reopened_card_works_with_a_new_context) {
     for (int round = 0; round < 3; ++round) {
         Card card;
         EXPECT_EQ(hard_resets(card.fd), static_cast<uint32_t>(round));
@@ -488,7 +488,7 @@ TEST_F(Error, a_reopened_card_works_and_starts_afresh) {
     }
 }
 
-TEST_F(Error, other_cards_go_on) {
+TEST_F(Error, error_leaves_other_cards_running) {
     Card other("0000:1a:00.0");
     Card card("0000:19:00.0");
     expect_reset(card, kDown, bad_opcode(), kUndefinedOpcode);
@@ -497,7 +497,7 @@ TEST_F(Error, other_cards_go_on) {
     other.run(kDown, Packets().nop());
 }
 
-TEST_F(Error, events_are_counted_by_the_card) {
+TEST_F(Error, errors_are_counted_as_hardware_events) {
     Card card;
     std::vector<uint32_t> before(1024), after(1024);
     ASSERT_EQ(hlthunk_get_hw_events_arr(card.fd, true, 4096, before.data()), 0);
@@ -509,7 +509,7 @@ TEST_F(Error, events_are_counted_by_the_card) {
     EXPECT_EQ(grown, 1u);
 }
 
-TEST_F(Error, only_the_first_error_of_an_open_is_recorded) {
+TEST_F(Error, second_error_of_a_context_is_not_recorded) {
     Card card;
     const auto opcode = bad_opcode(), fault = Packets().message(kNowhereOnHost, 1);
     std::vector<hl_cs_chunk> chunks;
@@ -522,21 +522,21 @@ TEST_F(Error, only_the_first_error_of_an_open_is_recorded) {
     EXPECT_EQ(card.wait(seq), -EIO);
     hlthunk_event_record_undefined_opcode undefined{};
     EXPECT_EQ(hlthunk_get_event_record(card.fd, HLTHUNK_UNDEFINED_OPCODE, &undefined), 0);
-    EXPECT_NE(undefined.timestamp != 0, page_fault(card.fd).timestamp != 0); // one of the two
+    EXPECT_NE(undefined.timestamp != 0, page_fault(card.fd).timestamp != 0); // exactly one of the two
     EXPECT_EQ(hard_resets(card.fd), 1u);
 }
 
-TEST_F(Error, the_next_open_records_its_own) {
+TEST_F(Error, error_of_the_next_context_is_recorded) {
     for (const uint64_t address : {kNowhereOnHost, kNowhereOnHost + 0x1000}) {
         Card card;
         expect_reset(card, kDown, Packets().message(address, 1), kPageFault);
         EXPECT_EQ(page_fault(card.fd).addr, address);
     }
     Card card;
-    EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnHost + 0x1000); // the last one outlives the open
+    EXPECT_EQ(page_fault(card.fd).addr, kNowhereOnHost + 0x1000); // the last record outlives its context
 }
 
-TEST_F(Error, page_faults_come_with_the_mappings_of_the_moment) {
+TEST_F(Error, page_fault_record_lists_the_current_mappings) {
     Card card;
     std::vector<unsigned char> host(10000);
     const uint64_t mapped = card.map(host), device = card.memory(2 * kPage);
@@ -544,7 +544,7 @@ TEST_F(Error, page_faults_come_with_the_mappings_of_the_moment) {
     hlthunk_page_fault_info info{};
     errno = 0;
     EXPECT_EQ(hlthunk_get_page_fault_info(card.fd, &info, 0), -ENOMEM);
-    ASSERT_GE(info.num_of_mappings, 2u); // those and the command buffer
+    ASSERT_GE(info.num_of_mappings, 2u); // these two and the command buffer
     std::vector<hlthunk_page_fault_mapping> mappings(info.num_of_mappings);
     info.mappings = mappings.data();
     ASSERT_EQ(hlthunk_get_page_fault_info(card.fd, &info, info.num_of_mappings), 0);
@@ -559,7 +559,7 @@ TEST_F(Error, page_faults_come_with_the_mappings_of_the_moment) {
 
 // ---- closing
 
-TEST_F(Error, close_with_work_in_flight_stops_it_for_good) {
+TEST_F(Error, close_stops_running_work) {
     constexpr uint32_t kSize = kMiB;
     std::vector<unsigned char> target(kSize);
     {
@@ -573,14 +573,14 @@ TEST_F(Error, close_with_work_in_flight_stops_it_for_good) {
     }
     std::fill(target.begin(), target.end(), 0xEE);
     {
-        Card card; // by now anything that still ran would have written
+        Card card; // running work would have written before this open
         auto out = pattern(kSize);
         card.run(kDown, Packets().copy(card.map(out), card.memory(), kSize));
     }
     EXPECT_EQ(target, std::vector<unsigned char>(kSize, 0xEE));
 }
 
-TEST_F(Error, close_with_work_in_flight_is_a_hard_reset_and_with_none_is_not) {
+TEST_F(Error, close_counts_a_reset_only_with_running_work) {
     uint32_t before = 0;
     {
         Card card;
@@ -597,7 +597,7 @@ TEST_F(Error, close_with_work_in_flight_is_a_hard_reset_and_with_none_is_not) {
     card.run(kDown, Packets().nop());
 }
 
-TEST_F(Error, buffers_freed_under_running_work_and_a_close_do_no_harm) {
+TEST_F(Error, free_of_used_buffers_then_close_does_not_crash) {
     for (int round = 0; round < 5; ++round) {
         Card card;
         std::vector<unsigned char> data(4096);
@@ -613,7 +613,7 @@ TEST_F(Error, buffers_freed_under_running_work_and_a_close_do_no_harm) {
         std::array chunks = {Card::chunk(kDown, commands, packets.size())};
         uint64_t seq = 0;
         ASSERT_EQ(card.try_submit(chunks, seq), 0);
-        (void)hlthunk_memory_unmap(card.fd, commands); // busy when the work has already failed
+        (void)hlthunk_memory_unmap(card.fd, commands); // fails with EBUSY when the work has failed already
         munmap(buffer, packets.size());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exports of device memory: what may be exported, what the descriptor is, and how the card's bytes and the importer's
-// meet. Bytes go through pread and pwrite, never through a mapping: a card's dma-buf cannot be mapped.
+// Exports of device memory: what can be exported, how long an export holds it, and its bytes. Importers use pread and
+// pwrite, never a mapping: a card's dma-buf cannot be mapped.
 #include "soft.h"
 
 #include <climits>
@@ -19,7 +19,7 @@ protected:
     }
 };
 
-/// The part of its block that an export stands for, as its name tells whoever holds the descriptor.
+/// The part of its block that an export covers, parsed from its name.
 struct Range {
     uint64_t offset = UINT64_MAX, size = UINT64_MAX;
     bool operator==(const Range &) const = default;
@@ -59,12 +59,12 @@ std::vector<unsigned char> card_reads(Card &card, uint64_t address, size_t size)
     return bytes;
 }
 
-// ---- what may be exported ---------------------------------------------------------------------------------------
+// ---- what can be exported ---------------------------------------------------------------------------------------
 
-TEST_F(Export, both_functions_export_a_mapping) {
+TEST_F(Export, both_functions_return_a_descriptor) {
     Card card;
     const uint64_t address = card.memory();
-    const int first = hlthunk_device_memory_export_dmabuf_fd(card.fd, address, kPage, 0); // its flags are ignored
+    const int first = hlthunk_device_memory_export_dmabuf_fd(card.fd, address, kPage, 0); // this function ignores flags
     const int second = export_range(card, address, kPage);
     for (const int fd : {first, second}) {
         ASSERT_GE(fd, 0) << strerror(errno);
@@ -74,14 +74,14 @@ TEST_F(Export, both_functions_export_a_mapping) {
     }
 }
 
-TEST_F(Export, flags_must_be_exactly_those_of_the_driver) {
+TEST_F(Export, other_flags_than_the_drivers_are_refused) {
     Card card;
     const uint64_t address = card.memory();
     for (const int flags : {0, O_RDWR, O_CLOEXEC, O_RDONLY | O_CLOEXEC, O_RDWR | O_CLOEXEC | O_NONBLOCK})
         EXPECT_EQ(export_range(card, address, kPage, 0, static_cast<uint32_t>(flags)), -EINVAL) << flags;
 }
 
-TEST_F(Export, only_the_exact_address_of_a_mapping_is_exported) {
+TEST_F(Export, address_inside_a_mapping_is_refused) {
     Card card;
     const uint64_t handle = hlthunk_device_memory_alloc(card.fd, 2 * kPage, 0, false, false);
     const uint64_t address = hlthunk_device_memory_map(card.fd, handle, 0);
@@ -94,7 +94,7 @@ TEST_F(Export, only_the_exact_address_of_a_mapping_is_exported) {
     EXPECT_EQ(export_range(card, address, 4096), -EINVAL);
 }
 
-TEST_F(Export, host_memory_and_command_buffers_are_not_exported) {
+TEST_F(Export, host_memory_and_command_buffers_are_refused) {
     Card card;
     std::vector<char> host(16384);
     EXPECT_EQ(export_range(card, card.map(host), 4096), -EINVAL);
@@ -107,7 +107,7 @@ TEST_F(Export, host_memory_and_command_buffers_are_not_exported) {
     std::free(page);
 }
 
-TEST_F(Export, sizes_and_offsets_are_whole_pages) {
+TEST_F(Export, partial_pages_are_refused) {
     Card card;
     const uint64_t address = card.memory();
     for (const uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{4095}, uint64_t{4097}, kPage - 1})
@@ -116,7 +116,7 @@ TEST_F(Export, sizes_and_offsets_are_whole_pages) {
         EXPECT_EQ(export_range(card, address, 4096, offset), -EINVAL) << offset;
 }
 
-TEST_F(Export, ranges_end_with_the_allocation) {
+TEST_F(Export, range_past_the_allocation_is_refused) {
     Card card;
     const uint64_t address = card.memory(kPage + 1); // two pages
     EXPECT_EQ(export_range(card, address, 2 * kPage + 4096), -EINVAL);
@@ -132,7 +132,7 @@ TEST_F(Export, ranges_end_with_the_allocation) {
     }
 }
 
-TEST_F(Export, a_control_node_exports_nothing) {
+TEST_F(Export, control_node_is_refused) {
     Card card;
     const uint64_t address = card.memory();
     const int control = hlthunk_open_control(0, nullptr);
@@ -141,7 +141,7 @@ TEST_F(Export, a_control_node_exports_nothing) {
     EXPECT_EQ(hlthunk_close(control), 0);
 }
 
-TEST_F(Export, a_card_in_reset_exports_nothing_and_its_exports_keep_it) {
+TEST_F(Export, reset_refuses_new_exports_and_old_ones_keep_the_card_busy) {
     set("SOFTGAUDI_FAULTS", "is_device_idle#1=reset");
     const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, "0000:19:00.0");
     const uint64_t handle = hlthunk_device_memory_alloc(fd, kPage, 0, false, false);
@@ -160,9 +160,9 @@ TEST_F(Export, a_card_in_reset_exports_nothing_and_its_exports_keep_it) {
     EXPECT_EQ(close(again), 0);
 }
 
-// ---- how long an export holds -----------------------------------------------------------------------------------
+// ---- how long an export holds its memory ------------------------------------------------------------------------
 
-TEST_F(Export, exported_memory_is_not_unmapped_until_the_last_copy_is_closed) {
+TEST_F(Export, unmap_is_refused_until_the_last_duplicate_closes) {
     Card card;
     const uint64_t handle = hlthunk_device_memory_alloc(card.fd, kPage, 0, false, false);
     const uint64_t address = hlthunk_device_memory_map(card.fd, handle, 0);
@@ -178,7 +178,7 @@ TEST_F(Export, exported_memory_is_not_unmapped_until_the_last_copy_is_closed) {
     EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle), 0);
 }
 
-TEST_F(Export, exports_of_one_mapping_live_and_die_alone) {
+TEST_F(Export, exports_of_one_mapping_are_independent) {
     Card card;
     const uint64_t address = card.memory();
     const int first = export_range(card, address, kPage), second = export_range(card, address, kPage);
@@ -192,7 +192,7 @@ TEST_F(Export, exports_of_one_mapping_live_and_die_alone) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
 }
 
-TEST_F(Export, an_export_holds_its_own_mapping_and_no_other_of_the_block) {
+TEST_F(Export, other_mapping_of_the_block_can_be_unmapped) {
     Card card;
     const uint64_t handle = hlthunk_device_memory_alloc(card.fd, kPage, 0, false, false);
     const uint64_t first = hlthunk_device_memory_map(card.fd, handle, 0);
@@ -205,7 +205,7 @@ TEST_F(Export, an_export_holds_its_own_mapping_and_no_other_of_the_block) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, first), 0);
 }
 
-TEST_F(Export, an_export_of_one_block_does_not_hold_another) {
+TEST_F(Export, other_block_can_be_unmapped) {
     Card card;
     const uint64_t a = card.memory(), b = card.memory();
     const int fd = export_range(card, a, kPage);
@@ -214,7 +214,7 @@ TEST_F(Export, an_export_of_one_block_does_not_hold_another) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(Export, hundreds_of_exports_live_at_once) {
+TEST_F(Export, hundreds_at_once_succeed) {
     Card card;
     const uint64_t address = card.memory();
     std::vector<int> exports;
@@ -229,7 +229,7 @@ TEST_F(Export, hundreds_of_exports_live_at_once) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
 }
 
-TEST_F(Export, a_card_closed_under_a_live_export_stays_busy_until_it_is_closed) {
+TEST_F(Export, closed_card_stays_busy_until_the_export_closes) {
     const char *name = "0000:19:00.0";
     const int control = hlthunk_open_control(0, nullptr);
     const auto active = [&] {
@@ -263,7 +263,7 @@ TEST_F(Export, a_card_closed_under_a_live_export_stays_busy_until_it_is_closed) 
 
 // ---- the descriptor and its bytes -------------------------------------------------------------------------------
 
-TEST_F(Export, the_size_of_a_whole_export_is_found_by_seeking) {
+TEST_F(Export, seek_to_end_gives_the_size) {
     Card card;
     for (const uint64_t pages : {uint64_t{1}, uint64_t{3}, uint64_t{100}}) {
         const int fd = export_range(card, card.memory(pages * kPage), pages * kPage);
@@ -274,7 +274,7 @@ TEST_F(Export, the_size_of_a_whole_export_is_found_by_seeking) {
     }
 }
 
-TEST_F(Export, what_the_card_writes_the_importer_reads) {
+TEST_F(Export, card_write_is_read_by_importer) {
     Card card;
     const uint64_t address = card.memory();
     const int fd = export_range(card, address, kPage);
@@ -288,7 +288,7 @@ TEST_F(Export, what_the_card_writes_the_importer_reads) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(Export, what_the_importer_writes_the_card_reads) {
+TEST_F(Export, importer_write_is_read_by_card) {
     Card card;
     const uint64_t address = card.memory();
     const int fd = export_range(card, address, kPage);
@@ -301,7 +301,7 @@ TEST_F(Export, what_the_importer_writes_the_card_reads) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(Export, the_name_of_an_export_tells_which_part_of_the_block_it_is) {
+TEST_F(Export, name_holds_offset_and_size) {
     Card card;
     const uint64_t address = card.memory();
     const uint64_t offset = 3 * kMiB;
@@ -315,7 +315,7 @@ TEST_F(Export, the_name_of_an_export_tells_which_part_of_the_block_it_is) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(Export, leaves_no_name_in_the_directory_of_the_server) {
+TEST_F(Export, name_is_unlinked_from_the_directory) {
     Card card;
     const int fd = export_range(card, card.memory(), kPage);
     for (const auto &entry : std::filesystem::recursive_directory_iterator(dir()))
@@ -325,7 +325,7 @@ TEST_F(Export, leaves_no_name_in_the_directory_of_the_server) {
 
 // ---- quirks -----------------------------------------------------------------------------------------------------
 
-TEST_F(Export, the_mainline_driver_ignores_the_offset) {
+TEST_F(Export, mainline_quirk_ignores_the_offset) {
     set("SOFTGAUDI_QUIRKS", "mainline");
     Card card;
     const uint64_t address = card.memory();
@@ -335,7 +335,7 @@ TEST_F(Export, the_mainline_driver_ignores_the_offset) {
     ASSERT_GE(fd, 0);
     EXPECT_EQ(range_of(fd), (Range{0, 4096}));
     EXPECT_EQ(read_at(fd, range_of(fd).offset, 4096), pattern(4096, 1));
-    EXPECT_EQ(export_range(card, address, kPage, 4096), -EINVAL); // it is checked all the same
+    EXPECT_EQ(export_range(card, address, kPage, 4096), -EINVAL); // the offset is checked nevertheless
     EXPECT_EQ(close(fd), 0);
 }
 
@@ -344,7 +344,7 @@ protected:
     PostedExport() { set("SOFTGAUDI_QUIRKS", "posted"); }
 };
 
-TEST_F(PostedExport, writes_of_an_importer_reach_the_card_with_a_flush) {
+TEST_F(PostedExport, importer_write_reaches_card_after_flush) {
     Card card;
     const uint64_t address = card.memory();
     const int fd = export_range(card, address, kPage);
@@ -352,14 +352,14 @@ TEST_F(PostedExport, writes_of_an_importer_reach_the_card_with_a_flush) {
     const auto old_bytes = pattern(2 * kMiB + 5, 1), new_bytes = pattern(2 * kMiB + 5, 2);
     card_writes(card, address + 77, old_bytes);
     write_at(fd, 77, new_bytes);
-    EXPECT_EQ(read_at(fd, 77, new_bytes.size()), new_bytes); // the importer's own side sees them
+    EXPECT_EQ(read_at(fd, 77, new_bytes.size()), new_bytes); // the importer sees its own writes
     EXPECT_EQ(card_reads(card, address + 77, old_bytes.size()), old_bytes);
     ASSERT_EQ(hlthunk_cs_flush_pci_hbw_writes(card.fd), 0);
     EXPECT_EQ(card_reads(card, address + 77, new_bytes.size()), new_bytes);
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(PostedExport, writes_to_memory_never_written_are_held_back_too) {
+TEST_F(PostedExport, importer_write_to_unwritten_memory_waits_for_flush) {
     Card card;
     const uint64_t address = card.memory();
     const int fd = export_range(card, address, kPage);
@@ -370,11 +370,11 @@ TEST_F(PostedExport, writes_to_memory_never_written_are_held_back_too) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(PostedExport, a_flush_keeps_what_the_card_wrote_itself) {
+TEST_F(PostedExport, flush_keeps_card_writes) {
     Card card;
     const uint64_t address = card.memory();
     const int fd = export_range(card, address, kPage);
-    // By copy, by fill, and by message; over what an importer wrote before.
+    // By copy, fill and message, over earlier writes of an importer.
     write_at(fd, 0, pattern(3 * 4096, 1));
     card_writes(card, address, pattern(4096, 2));
     card.run(kOnCard, Packets().fill(0x0303030303030303, address + 4096, 4096));
@@ -386,7 +386,7 @@ TEST_F(PostedExport, a_flush_keeps_what_the_card_wrote_itself) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(PostedExport, a_flush_keeps_zeroes_that_the_card_copied_there) {
+TEST_F(PostedExport, flush_keeps_zeroes_copied_by_card) {
     Card card;
     const uint64_t address = card.memory(), empty = card.memory();
     const int fd = export_range(card, address, kPage);
@@ -397,7 +397,7 @@ TEST_F(PostedExport, a_flush_keeps_zeroes_that_the_card_copied_there) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(PostedExport, what_the_card_writes_the_importer_reads_at_once) {
+TEST_F(PostedExport, card_write_is_read_by_importer_without_flush) {
     Card card;
     const uint64_t address = card.memory();
     const int fd = export_range(card, address, kPage);
@@ -410,7 +410,7 @@ TEST_F(PostedExport, what_the_card_writes_the_importer_reads_at_once) {
     EXPECT_EQ(close(fd), 0);
 }
 
-TEST_F(PostedExport, a_flush_on_a_card_without_exports_changes_nothing) {
+TEST_F(PostedExport, flush_without_exports_changes_nothing) {
     Card card;
     const uint64_t address = card.memory();
     card_writes(card, address, pattern(4096));

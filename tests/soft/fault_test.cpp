@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SOFTGAUDI_FAULTS: what is asked for happens, at the call it was asked for, and nowhere else.
+// SOFTGAUDI_FAULTS: each fault happens at the calls that its rule names, and at no other.
 #include "pace.h"
 #include "steps.h"
 
@@ -11,13 +11,13 @@ constexpr const char *kFirst = "0000:19:00.0", *kSecond = "0000:1a:00.0";
 
 class Fault : public SoftTest {};
 
-/// Errno of an allocation, 0 when it is had.
+/// Errno of an allocation; 0 on success.
 int allocate(int fd) {
     errno = 0;
     return hlthunk_device_memory_alloc(fd, 1, 0, false, false) != 0 ? 0 : errno;
 }
 
-TEST_F(Fault, strikes_the_nth_call_and_no_other) {
+TEST_F(Fault, rule_with_number_fails_only_that_call) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc#2=EXDEV");
     Card card;
     EXPECT_EQ(allocate(card.fd), 0);
@@ -26,7 +26,7 @@ TEST_F(Fault, strikes_the_nth_call_and_no_other) {
         EXPECT_EQ(allocate(card.fd), 0);
 }
 
-TEST_F(Fault, strikes_from_the_nth_call_onwards) {
+TEST_F(Fault, rule_with_plus_fails_all_later_calls) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc#3+=ENOMEM");
     Card card;
     EXPECT_EQ(allocate(card.fd), 0);
@@ -35,14 +35,14 @@ TEST_F(Fault, strikes_from_the_nth_call_onwards) {
         EXPECT_EQ(allocate(card.fd), ENOMEM);
 }
 
-TEST_F(Fault, without_a_number_strikes_every_call) {
+TEST_F(Fault, rule_without_number_fails_every_call) {
     set("SOFTGAUDI_FAULTS", "hlthunk_device_memory_alloc=ENOMEM");
     Card card;
     for (int i = 0; i < 5; ++i)
         EXPECT_EQ(allocate(card.fd), ENOMEM);
 }
 
-TEST_F(Fault, a_call_that_failed_did_nothing) {
+TEST_F(Fault, failed_call_has_no_effect) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc=ENOMEM;command_submission=EIO");
     Card card;
     hlthunk_dram_usage_info before{}, after{};
@@ -60,7 +60,7 @@ TEST_F(Fault, a_call_that_failed_did_nothing) {
     EXPECT_EQ(word, 0u);
 }
 
-TEST_F(Fault, fails_every_shape_of_function_in_its_own_way) {
+TEST_F(Fault, every_function_fails_by_its_own_convention) {
     set("SOFTGAUDI_FAULTS", "device_memory_map=EL2HLT;host_memory_map=EL2HLT;memory_unmap=EL2HLT;is_device_idle=EL2HLT;"
                             "device_memory_export_dmabuf_fd=EL2HLT;wait_for_cs=EL2HLT;get_device_id_from_fd=EL2HLT;"
                             "get_device_name_from_fd=EL2HLT;get_device_status_info=EL2HLT;open_control=EL2HLT;"
@@ -87,14 +87,14 @@ TEST_F(Fault, fails_every_shape_of_function_in_its_own_way) {
     EXPECT_EQ(hlthunk_get_device_name_from_fd(card.fd), HLTHUNK_DEVICE_INVALID);
 }
 
-TEST_F(Fault, strikes_one_card_only) {
+TEST_F(Fault, rule_with_card_fails_that_card_only) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc@1=ENOMEM");
     Card first(kFirst), second(kSecond);
     EXPECT_EQ(allocate(first.fd), 0);
     EXPECT_EQ(allocate(second.fd), ENOMEM);
 }
 
-TEST_F(Fault, calls_of_other_cards_do_not_count_for_a_rule_of_one) {
+TEST_F(Fault, rule_with_card_counts_calls_of_that_card_only) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc@1#2=ENOMEM");
     Card first(kFirst), second(kSecond);
     EXPECT_EQ(allocate(second.fd), 0);
@@ -103,14 +103,14 @@ TEST_F(Fault, calls_of_other_cards_do_not_count_for_a_rule_of_one) {
     EXPECT_EQ(allocate(second.fd), ENOMEM);
 }
 
-TEST_F(Fault, calls_of_all_cards_count_for_a_rule_without_one) {
+TEST_F(Fault, rule_without_card_counts_calls_of_all_cards) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc#2=ENOMEM");
     Card first(kFirst), second(kSecond);
     EXPECT_EQ(allocate(second.fd), 0);
     EXPECT_EQ(allocate(first.fd), ENOMEM);
 }
 
-TEST_F(Fault, of_an_open_makes_a_search_go_on_to_the_next_card) {
+TEST_F(Fault, failed_open_continues_with_the_next_card) {
     set("SOFTGAUDI_FAULTS", "open@0=EAGAIN");
     EXPECT_EQ(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, kFirst), -EAGAIN);
     Card card;
@@ -119,23 +119,23 @@ TEST_F(Fault, of_an_open_makes_a_search_go_on_to_the_next_card) {
     EXPECT_STREQ(name.data(), kSecond);
 }
 
-TEST_F(Fault, of_all_opens_leaves_the_errno_to_a_search) {
+TEST_F(Fault, failed_opens_of_all_cards_return_the_errno) {
     set("SOFTGAUDI_FAULTS", "open=EAGAIN");
     errno = 0;
     EXPECT_EQ(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr), -1);
     EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(Fault, an_asterisk_is_any_function) {
+TEST_F(Fault, asterisk_matches_every_function) {
     set("SOFTGAUDI_FAULTS", "*#3=EOVERFLOW");
-    Card card;                       // 1: open
-    EXPECT_EQ(allocate(card.fd), 0); // 2
+    Card card;                       // call 1: open
+    EXPECT_EQ(allocate(card.fd), 0); // call 2
     hlthunk_hw_ip_info info{};
     EXPECT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), -EOVERFLOW);
     EXPECT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), 0);
 }
 
-TEST_F(Fault, several_rules_hold_side_by_side) {
+TEST_F(Fault, several_rules_apply_together) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc#1=ENOMEM;device_memory_alloc#3=EIO;device_memory_free=EPERM");
     Card card;
     EXPECT_EQ(allocate(card.fd), ENOMEM);
@@ -144,7 +144,7 @@ TEST_F(Fault, several_rules_hold_side_by_side) {
     EXPECT_EQ(hlthunk_device_memory_free(card.fd, 1), -EPERM);
 }
 
-TEST_F(Fault, of_a_close_closes_all_the_same) {
+TEST_F(Fault, failed_close_closes_the_descriptor) {
     set("SOFTGAUDI_FAULTS", "close#1=EIO");
     const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, kFirst);
     ASSERT_GE(fd, 0);
@@ -154,7 +154,7 @@ TEST_F(Fault, of_a_close_closes_all_the_same) {
     EXPECT_EQ(allocate(again.fd), 0);
 }
 
-TEST_F(Fault, a_delay_is_time_that_the_host_spends_in_the_call) {
+TEST_F(Fault, delay_advances_the_virtual_clock) {
     set("SOFTGAUDI_PACE", "virtual:");
     set("SOFTGAUDI_FAULTS", "device_memory_alloc#2=delay:250");
     Card card;
@@ -165,7 +165,7 @@ TEST_F(Fault, a_delay_is_time_that_the_host_spends_in_the_call) {
     EXPECT_EQ(now(card) - start, 250'000u);
 }
 
-TEST_F(Fault, a_delay_is_no_shorter_than_asked_on_the_machines_own_clock) {
+TEST_F(Fault, delay_on_real_clock_is_at_least_its_length) {
     set("SOFTGAUDI_FAULTS", "device_memory_alloc=delay:20000");
     Card card;
     const auto start = std::chrono::steady_clock::now();
@@ -173,7 +173,7 @@ TEST_F(Fault, a_delay_is_no_shorter_than_asked_on_the_machines_own_clock) {
     EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));
 }
 
-TEST_F(Fault, a_submission_that_hangs_ends_by_its_timeout) {
+TEST_F(Fault, hanging_submission_times_out) {
     set("SOFTGAUDI_FAULTS", "command_submission_timeout#2=hang");
     Card card;
     const Notifier notifier(card);
@@ -189,7 +189,7 @@ TEST_F(Fault, a_submission_that_hangs_ends_by_its_timeout) {
     EXPECT_EQ(allocate(card.fd), EBUSY);
 }
 
-TEST_F(Fault, a_submission_that_skips_writes_its_word_and_moves_nothing) {
+TEST_F(Fault, skipping_submission_writes_its_flag_and_moves_nothing) {
     set("SOFTGAUDI_FAULTS", "command_submission_timeout#2=skip");
     Card card;
     uint32_t words[4] = {1, 2, 3, 0};
@@ -208,7 +208,7 @@ TEST_F(Fault, a_submission_that_skips_writes_its_word_and_moves_nothing) {
     EXPECT_EQ(words[1], 3u);
 }
 
-TEST_F(Fault, a_submission_may_hang_without_time_as_well) {
+TEST_F(Fault, hanging_submission_in_null_pace_times_out) {
     set("SOFTGAUDI_PACE", "null");
     set("SOFTGAUDI_FAULTS", "command_submission_timeout=hang");
     Card card;
@@ -219,7 +219,7 @@ TEST_F(Fault, a_submission_may_hang_without_time_as_well) {
     EXPECT_EQ(card.wait(hangs, &status), -ETIMEDOUT);
 }
 
-/// What each kind of call answers on a card that is not as it was: the errno, 0 for success.
+/// The errno of each kind of call on a card that was reset or lost; 0 for success.
 struct Answers {
     int memory, submission, identity, status, working, notifier;
 };
@@ -271,7 +271,7 @@ void expect_answers(int fd, const Answers &wanted) {
     EXPECT_EQ(failed(hlthunk_notifier_create(fd)), wanted.notifier);
 }
 
-TEST_F(Fault, a_reset_now_ends_what_runs_and_leaves_information_only) {
+TEST_F(Fault, reset_aborts_submissions_and_leaves_information_only) {
     set("SOFTGAUDI_FAULTS", "get_clk_rate#2=reset");
     Card card(kFirst);
     const Notifier notifier(card);
@@ -293,7 +293,7 @@ TEST_F(Fault, a_reset_now_ends_what_runs_and_leaves_information_only) {
                              .notifier = EBUSY});
 }
 
-TEST_F(Fault, after_a_reset_the_card_can_be_opened_and_used_again) {
+TEST_F(Fault, card_after_reset_can_be_reopened) {
     set("SOFTGAUDI_FAULTS", "get_power_info#1=reset");
     {
         Card card(kFirst);
@@ -305,7 +305,7 @@ TEST_F(Fault, after_a_reset_the_card_can_be_opened_and_used_again) {
     card.run(kOnCard, Packets().fill(1, card.memory(), 100));
 }
 
-TEST_F(Fault, a_lost_card_answers_nothing_any_more) {
+TEST_F(Fault, lost_card_refuses_every_call) {
     set("SOFTGAUDI_FAULTS", "get_clk_rate@0=lose");
     Card card(kFirst);
     const int control = hlthunk_open_control(0, nullptr);
@@ -327,7 +327,7 @@ TEST_F(Fault, a_lost_card_answers_nothing_any_more) {
     EXPECT_EQ(hlthunk_close(control), 0);
 }
 
-TEST_F(Fault, a_lost_card_cannot_be_opened_and_the_others_can) {
+TEST_F(Fault, lost_card_cannot_be_opened_but_others_can) {
     set("SOFTGAUDI_FAULTS", "get_power_info@0=lose");
     {
         Card card(kFirst);
@@ -344,7 +344,7 @@ TEST_F(Fault, a_lost_card_cannot_be_opened_and_the_others_can) {
     next.run(kOnCard, Packets().fill(1, next.memory(), 100));
 }
 
-TEST_F(Fault, a_card_that_is_lost_wakes_those_that_wait) {
+TEST_F(Fault, losing_a_card_wakes_waiting_threads) {
     set("SOFTGAUDI_FAULTS", "get_power_info=lose");
     Card card;
     const uint64_t parked = card.submit(kDown, Packets().fence());

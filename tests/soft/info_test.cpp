@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Information: what a card says about itself, and how that moves with the work it does.
+// Information: what a card reports, and how that changes with its work.
 #include "steps.h"
 
 #include <ctime>
@@ -66,7 +66,7 @@ uint64_t power(int fd) {
 
 // ---- identity
 
-TEST_F(Info, gaudi2_identity) {
+TEST_F(Info, identity_of_gaudi2_matches_the_hardware) {
     const Control control;
     const auto info = identity(control.fd);
     EXPECT_EQ(info.device_id, 0x1020u);
@@ -93,7 +93,7 @@ TEST_F(Info, gaudi2_identity) {
     EXPECT_EQ(hlthunk_get_device_name_from_fd(control.fd), HLTHUNK_DEVICE_GAUDI2);
 }
 
-TEST_F(Info, gaudi3_identity) {
+TEST_F(Info, identity_of_gaudi3_matches_the_hardware) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     const Control control;
     const auto info = identity(control.fd);
@@ -107,7 +107,7 @@ TEST_F(Info, gaudi3_identity) {
     EXPECT_EQ(orders, 32 * kMiB | 64 * kMiB | 256 * kMiB | 512 * kMiB | 1 * kGiB | 2 * kGiB);
 }
 
-TEST_F(Info, modules_are_eight_different_slots_and_not_the_indexes) {
+TEST_F(Info, module_ids_differ_from_card_indexes) {
     uint32_t seen = 0, differ = 0;
     for (int index = 0; index < 8; ++index) {
         const int fd = hlthunk_open_control(index, nullptr);
@@ -122,14 +122,14 @@ TEST_F(Info, modules_are_eight_different_slots_and_not_the_indexes) {
     EXPECT_GT(differ, 0u);
 }
 
-TEST_F(Info, page_sizes_are_not_the_programs_choice_on_gaudi2) {
+TEST_F(Info, gaudi2_offers_no_page_sizes) {
     const Control control;
     uint64_t orders = 77;
     EXPECT_EQ(hlthunk_get_dev_memalloc_page_orders(control.fd, &orders), 0);
     EXPECT_EQ(orders, 0u);
 }
 
-TEST_F(Info, sync_manager_says_what_programs_may_use) {
+TEST_F(Info, sync_manager_reports_first_free_objects) {
     const Control control;
     hlthunk_sync_manager_info info{};
     EXPECT_EQ(hlthunk_get_sync_manager_info(control.fd, 0, &info), 0);
@@ -146,7 +146,7 @@ TEST_F(Info, sync_manager_says_what_programs_may_use) {
     EXPECT_EQ(hlthunk_get_sync_manager_info(control.fd, -1, &info), -EINVAL);
 }
 
-// ---- what moves
+// ---- values that change
 
 TEST_F(Info, memory_usage_follows_allocations) {
     const Control control;
@@ -163,7 +163,7 @@ TEST_F(Info, memory_usage_follows_allocations) {
         EXPECT_EQ(hlthunk_device_memory_free(card.fd, one), 0);
         EXPECT_EQ(usage(card.fd).ctx_dram_mem, 3 * kPage);
         EXPECT_EQ(usage(control.fd).dram_free_mem, all - 3 * kPage);
-        EXPECT_EQ(usage(control.fd).ctx_dram_mem, 0u); // it has no context
+        EXPECT_EQ(usage(control.fd).ctx_dram_mem, 0u); // a control node has no context
     }
     EXPECT_EQ(usage(control.fd).dram_free_mem, all);
 }
@@ -186,7 +186,7 @@ TEST_F(Info, open_statistics_follow_opens) {
     EXPECT_EQ(open_stats(control.fd).last_open_period_ms, open_stats(control.fd).last_open_period_ms);
 }
 
-TEST_F(Info, a_card_with_work_is_busy_and_says_where) {
+TEST_F(Info, busy_card_reports_its_busy_engines) {
     Card card;
     hlthunk_engines_idle_info info{};
     EXPECT_TRUE(hlthunk_is_device_idle(card.fd));
@@ -200,7 +200,7 @@ TEST_F(Info, a_card_with_work_is_busy_and_says_where) {
     EXPECT_NE(info.mask[0] | info.mask[1] | info.mask[2] | info.mask[3], 0u);
     card.run(kUp, opening(kDown));
     EXPECT_EQ(card.wait(seq), 0);
-    EXPECT_TRUE(hlthunk_is_device_idle(card.fd)); // right after the wait
+    EXPECT_TRUE(hlthunk_is_device_idle(card.fd)); // directly after the wait
 }
 
 TEST_F(Info, clock_power_and_utilization_rise_with_work) {
@@ -221,7 +221,7 @@ TEST_F(Info, clock_power_and_utilization_rise_with_work) {
     EXPECT_EQ(utilization(card.fd), 0u);
 }
 
-TEST_F(Info, energy_never_falls) {
+TEST_F(Info, energy_does_not_decrease) {
     Card card;
     hlthunk_energy_info before{}, after{};
     EXPECT_EQ(hlthunk_get_total_energy_consumption_info(card.fd, &before), 0);
@@ -245,13 +245,13 @@ TEST_F(Info, pci_counters_count_each_direction) {
     const auto up = pci(card.fd);
     EXPECT_EQ(up.rx_throughput, down.rx_throughput);
     EXPECT_GT(up.tx_throughput, down.tx_throughput);
-    card.run(kOnCard, Packets().copy(device, device + 2 * kMiB, kMiB)); // not over the bus
+    card.run(kOnCard, Packets().copy(device, device + 2 * kMiB, kMiB)); // no traffic on the bus
     EXPECT_EQ(pci(card.fd).rx_throughput, up.rx_throughput);
     EXPECT_EQ(pci(card.fd).tx_throughput, up.tx_throughput);
     EXPECT_EQ(up.replay_cnt, 0u);
 }
 
-TEST_F(Info, time_goes_on_and_is_the_hosts) {
+TEST_F(Info, device_time_follows_host_time) {
     const Control control;
     const auto raw = [] {
         timespec time{};
@@ -272,7 +272,7 @@ TEST_F(Info, time_goes_on_and_is_the_hosts) {
     EXPECT_TRUE(moved);
 }
 
-TEST_F(Info, time_fits_the_sixteen_bytes_of_old_programs) {
+TEST_F(Info, time_sync_writes_only_16_bytes) {
     const Control control;
     hlthunk_time_sync_info info{0, 0, 0x5a5a5a5a5a5a5a5a};
     EXPECT_EQ(hlthunk_get_time_sync_info(control.fd, &info), 0);
@@ -280,7 +280,7 @@ TEST_F(Info, time_fits_the_sixteen_bytes_of_old_programs) {
     EXPECT_EQ(info.tsc_time, 0x5a5a5a5a5a5a5a5au);
 }
 
-TEST_F(Info, submission_counters_count_what_was_held_back_or_refused) {
+TEST_F(Info, delayed_and_refused_submissions_are_counted) {
     Card card;
     hl_info_cs_counters before{}, after{};
     EXPECT_EQ(hlthunk_get_cs_counters_info(card.fd, &before), 0);
@@ -294,7 +294,7 @@ TEST_F(Info, submission_counters_count_what_was_held_back_or_refused) {
     EXPECT_EQ(after.ctx_out_of_mem_drop_cnt, 0u);
 }
 
-TEST_F(Info, the_time_of_the_last_open_is_recorded) {
+TEST_F(Info, last_open_time_is_recorded) {
     const Control control;
     hlthunk_event_record_open_dev_time record{-1};
     EXPECT_EQ(hlthunk_get_event_record(control.fd, HLTHUNK_OPEN_DEV, &record), 0);
@@ -310,9 +310,9 @@ TEST_F(Info, the_time_of_the_last_open_is_recorded) {
     EXPECT_LE(record.timestamp, now());
 }
 
-// ---- nothing happened
+// ---- before anything happened
 
-TEST_F(Info, records_of_errors_are_empty_while_there_were_none) {
+TEST_F(Info, error_records_without_errors_are_empty) {
     const Control control;
     hlthunk_event_record_cs_timeout timeout{-1, 1};
     hlthunk_event_record_razwi_event razwi{};
@@ -334,11 +334,11 @@ TEST_F(Info, records_of_errors_are_empty_while_there_were_none) {
     fault.timestamp = 123;
     fault.addr = 456;
     EXPECT_EQ(hlthunk_get_page_fault_info(control.fd, &fault, 0), 0);
-    EXPECT_EQ(fault.timestamp, 123); // left alone
+    EXPECT_EQ(fault.timestamp, 123); // unchanged
     EXPECT_EQ(fault.addr, 456u);
 }
 
-TEST_F(Info, a_healthy_card_has_no_bad_rows_and_is_not_throttled) {
+TEST_F(Info, healthy_card_has_no_bad_rows_and_no_throttling) {
     const Control control;
     hlthunk_dram_replaced_rows_info replaced{};
     replaced.num_replaced_rows = 9;
@@ -360,14 +360,14 @@ TEST_F(Info, hardware_events_fill_buffers_of_any_size) {
         EXPECT_EQ(hlthunk_get_hw_events_arr(control.fd, aggregate, 4096, events.data()), 0);
         EXPECT_EQ(events[0], 0u);
         EXPECT_EQ(events[1023], 0u);
-        EXPECT_EQ(events[1024], 7u); // not one byte more than was given
+        EXPECT_EQ(events[1024], 7u); // not one byte past the buffer
         EXPECT_EQ(hlthunk_get_hw_events_arr(control.fd, aggregate, 1329 * 4, events.data()), 0);
         EXPECT_EQ(events[1329], 7u);
         EXPECT_EQ(hlthunk_get_hw_events_arr(control.fd, aggregate, 0, events.data()), -EINVAL);
     }
 }
 
-TEST_F(Info, plls_have_frequencies) {
+TEST_F(Info, every_pll_has_a_frequency) {
     const Control control;
     for (uint32_t index = 0; index < 12; ++index) {
         hlthunk_pll_frequency_info info{};
@@ -378,7 +378,7 @@ TEST_F(Info, plls_have_frequencies) {
     EXPECT_EQ(hlthunk_get_pll_frequency(control.fd, 12, &info), -EINVAL);
 }
 
-TEST_F(Info, composite_status) {
+TEST_F(Info, asic_status_combines_status_power_and_opens) {
     Card card;
     hlthunk_hw_asic_status info{};
     EXPECT_EQ(hlthunk_get_hw_asic_status(card.fd, &info), 0);
@@ -388,11 +388,11 @@ TEST_F(Info, composite_status) {
     EXPECT_GT(info.power.power, 0u);
     EXPECT_GT(info.timestamp_sec, 0u);
     EXPECT_EQ(card.wait(card.submit(kDown, Packets().add({0, 0}))), -EIO);
-    EXPECT_EQ(hlthunk_get_hw_asic_status(card.fd, &info), 0); // in reset, too
+    EXPECT_EQ(hlthunk_get_hw_asic_status(card.fd, &info), 0); // also in reset
     EXPECT_EQ(info.status, uint32_t{HL_DEVICE_STATUS_IN_RESET});
 }
 
-TEST_F(Info, engine_status_is_text) {
+TEST_F(Info, engine_status_is_printable_text) {
     Card card;
     std::vector<char> text(kMiB);
     int size = 0;
@@ -410,7 +410,7 @@ TEST_F(Info, engine_status_is_text) {
 
 // ---- arguments
 
-TEST_F(Info, a_place_for_the_answer_is_needed) {
+TEST_F(Info, null_result_pointer_is_refused) {
     const Control control;
     const int fd = control.fd;
     uint32_t word = 0;
@@ -442,7 +442,7 @@ TEST_F(Info, a_place_for_the_answer_is_needed) {
     EXPECT_EQ(hlthunk_fw_send_generic_request(fd, nullptr, 0, 0), -EINVAL);
 }
 
-TEST_F(Info, descriptors_that_are_no_card_fail_with_errno_set) {
+TEST_F(Info, descriptor_of_no_card_fails_with_errno) {
     const int other = open("/dev/null", O_RDWR | O_CLOEXEC);
     ASSERT_GE(other, 0);
     for (const auto &[fd, error] : {std::pair{-1, EBADF}, {other, ENOTTY}}) {
@@ -463,7 +463,7 @@ TEST_F(Info, descriptors_that_are_no_card_fail_with_errno_set) {
 class RawInfo : public Info {
 protected:
     template <class T>
-    static int ask(int fd, uint32_t op, T &answer, uint32_t argument = 0) {
+    static int query(int fd, uint32_t op, T &answer, uint32_t argument = 0) {
         hl_info_args args{};
         args.return_pointer = reinterpret_cast<uint64_t>(&answer);
         args.return_size = sizeof answer;
@@ -482,7 +482,7 @@ protected:
 TEST_F(RawInfo, identity_has_the_kernels_layout) {
     const Control control;
     std::array<unsigned char, 304> raw{};
-    ASSERT_EQ(ask(control.fd, HL_INFO_HW_IP_INFO, raw), 0);
+    ASSERT_EQ(query(control.fd, HL_INFO_HW_IP_INFO, raw), 0);
     const auto known = identity(control.fd);
     EXPECT_EQ(at<uint64_t>(raw, 0), known.sram_base_address);
     EXPECT_EQ(at<uint64_t>(raw, 8), known.dram_base_address);
@@ -510,7 +510,7 @@ TEST_F(RawInfo, identity_has_the_kernels_layout) {
     EXPECT_EQ(at<uint64_t>(raw, 296), known.reserved_dram_size);
 }
 
-TEST_F(RawInfo, answers_are_cut_to_the_callers_size) {
+TEST_F(RawInfo, result_is_cut_to_the_callers_size) {
     const Control control;
     std::array<unsigned char, 304> raw;
     raw.fill(0x77);
@@ -523,110 +523,110 @@ TEST_F(RawInfo, answers_are_cut_to_the_callers_size) {
     EXPECT_EQ(raw[16], 0x77);
 }
 
-TEST_F(RawInfo, says_the_same_as_the_functions) {
+TEST_F(RawInfo, result_equals_that_of_the_functions) {
     Card card;
     card.memory();
     std::array<uint64_t, 2> memory{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_DRAM_USAGE, memory), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_DRAM_USAGE, memory), 0);
     EXPECT_EQ(memory[0], usage(card.fd).dram_free_mem);
     EXPECT_EQ(memory[1], kPage);
     std::array<uint32_t, 2> pair{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_DEVICE_STATUS, pair), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_DEVICE_STATUS, pair), 0);
     EXPECT_EQ(pair[0], uint32_t{HL_DEVICE_STATUS_OPERATIONAL});
-    EXPECT_EQ(ask(card.fd, HL_INFO_CLK_RATE, pair), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_CLK_RATE, pair), 0);
     EXPECT_EQ(pair[0], clock_now(card.fd));
-    EXPECT_EQ(ask(card.fd, HL_INFO_RESET_COUNT, pair), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_RESET_COUNT, pair), 0);
     EXPECT_EQ(pair[0], 0u);
-    EXPECT_EQ(ask(card.fd, HL_INFO_DEVICE_UTILIZATION, pair), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_DEVICE_UTILIZATION, pair), 0);
     EXPECT_EQ(pair[0], 0u);
     std::array<uint32_t, 10> idle{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_HW_IDLE, idle), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_HW_IDLE, idle), 0);
     EXPECT_EQ(idle[0], 1u);
     std::array<uint64_t, 2> time{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_TIME_SYNC, time), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_TIME_SYNC, time), 0);
     EXPECT_GT(time[1], 0u);
     hlthunk_sync_manager_info sync{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_SYNC_MANAGER, sync), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_SYNC_MANAGER, sync), 0);
     EXPECT_EQ(sync.first_available_sync_object, 413u);
-    EXPECT_EQ(ask(card.fd, HL_INFO_SYNC_MANAGER, sync, 8), -EINVAL);
+    EXPECT_EQ(query(card.fd, HL_INFO_SYNC_MANAGER, sync, 8), -EINVAL);
     hlthunk_open_stats_info stats{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_OPEN_STATS, stats), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_OPEN_STATS, stats), 0);
     EXPECT_EQ(stats.open_counter, 1u);
     uint64_t orders = 7, energy = 0, watts = 0;
-    EXPECT_EQ(ask(card.fd, HL_INFO_DEV_MEM_ALLOC_PAGE_SIZES, orders), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_DEV_MEM_ALLOC_PAGE_SIZES, orders), 0);
     EXPECT_EQ(orders, 0u);
-    EXPECT_EQ(ask(card.fd, HL_INFO_TOTAL_ENERGY, energy), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_TOTAL_ENERGY, energy), 0);
     EXPECT_GT(energy, 0u);
-    EXPECT_EQ(ask(card.fd, HL_INFO_POWER, watts), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_POWER, watts), 0);
     EXPECT_EQ(watts, power(card.fd));
     hl_info_cs_counters counters{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_CS_COUNTERS, counters), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_CS_COUNTERS, counters), 0);
     hlthunk_pci_counters_info bus{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_PCI_COUNTERS, bus), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_PCI_COUNTERS, bus), 0);
     std::array<uint32_t, 1024> events{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_HW_EVENTS, events), 0);
-    EXPECT_EQ(ask(card.fd, HL_INFO_HW_EVENTS_AGGREGATE, events), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_HW_EVENTS, events), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_HW_EVENTS_AGGREGATE, events), 0);
     std::array<uint16_t, 4> pll{};
     hlthunk_pll_frequency_info known{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_PLL_FREQUENCY, pll, 3), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_PLL_FREQUENCY, pll, 3), 0);
     EXPECT_EQ(hlthunk_get_pll_frequency(card.fd, 3, &known), 0);
     EXPECT_EQ(pll[0], known.output[0]);
-    EXPECT_EQ(ask(card.fd, HL_INFO_PLL_FREQUENCY, pll, 12), -EINVAL);
+    EXPECT_EQ(query(card.fd, HL_INFO_PLL_FREQUENCY, pll, 12), -EINVAL);
     hlthunk_clk_throttle_info throttle{};
-    EXPECT_EQ(ask(card.fd, HL_INFO_CLK_THROTTLE_REASON, throttle), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_CLK_THROTTLE_REASON, throttle), 0);
 }
 
-TEST_F(RawInfo, gives_the_records_of_errors) {
+TEST_F(RawInfo, error_records_are_returned) {
     constexpr uint32_t kOpenTime = 23, kCsTimeout = 24, kRazwi = 25, kUndefinedOpcode = 31, kPageFault = 33;
     constexpr uint64_t kNowhere = 0xFFF0123456789A00;
     Card card;
     int64_t opened = 0;
-    EXPECT_EQ(ask(card.fd, kOpenTime, opened), 0);
+    EXPECT_EQ(query(card.fd, kOpenTime, opened), 0);
     EXPECT_GT(opened, 0);
     hlthunk_event_record_cs_timeout timeout{};
-    EXPECT_EQ(ask(card.fd, kCsTimeout, timeout), 0);
+    EXPECT_EQ(query(card.fd, kCsTimeout, timeout), 0);
     hlthunk_event_record_razwi_event razwi{};
-    EXPECT_EQ(ask(card.fd, kRazwi, razwi), 0);
+    EXPECT_EQ(query(card.fd, kRazwi, razwi), 0);
     hlthunk_event_record_undefined_opcode opcode{};
-    EXPECT_EQ(ask(card.fd, kUndefinedOpcode, opcode), 0);
+    EXPECT_EQ(query(card.fd, kUndefinedOpcode, opcode), 0);
     struct {
         int64_t timestamp;
         uint64_t address;
         uint16_t engine;
     } fault{5, 6, 7};
-    EXPECT_EQ(ask(card.fd, kPageFault, fault), 0);
-    EXPECT_EQ(fault.timestamp, 5); // nothing yet, and left alone
+    EXPECT_EQ(query(card.fd, kPageFault, fault), 0);
+    EXPECT_EQ(fault.timestamp, 5); // no record yet: unchanged
     EXPECT_EQ(card.wait(card.submit(kDown, Packets().message(kNowhere, 1))), -EIO);
-    EXPECT_EQ(ask(card.fd, kPageFault, fault), 0); // also in reset
+    EXPECT_EQ(query(card.fd, kPageFault, fault), 0); // also in reset
     EXPECT_GT(fault.timestamp, 5);
     EXPECT_EQ(fault.address, kNowhere);
-    EXPECT_EQ(ask(card.fd, kUndefinedOpcode, opcode), 0);
+    EXPECT_EQ(query(card.fd, kUndefinedOpcode, opcode), 0);
     EXPECT_EQ(opcode.timestamp, 0);
 }
 
-TEST_F(RawInfo, events_are_read_and_cleared) {
+TEST_F(RawInfo, events_are_cleared_by_reading) {
     Card card;
     const Notifier notifier(card);
     EXPECT_EQ(card.wait(card.submit(kDown, Packets().add({0, 0}))), -EIO);
     uint64_t events = 0;
     uint32_t half = 0;
-    EXPECT_EQ(ask(card.fd, HL_INFO_GET_EVENTS, half), -EINVAL);
-    EXPECT_EQ(ask(card.fd, HL_INFO_GET_EVENTS, events), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_GET_EVENTS, half), -EINVAL);
+    EXPECT_EQ(query(card.fd, HL_INFO_GET_EVENTS, events), 0);
     EXPECT_EQ(events, uint64_t{HL_NOTIFIER_EVENT_UNDEFINED_OPCODE | HL_NOTIFIER_EVENT_USER_ENGINE_ERR |
                                HL_NOTIFIER_EVENT_DEVICE_RESET});
-    EXPECT_EQ(ask(card.fd, HL_INFO_GET_EVENTS, events), 0);
+    EXPECT_EQ(query(card.fd, HL_INFO_GET_EVENTS, events), 0);
     EXPECT_EQ(events, 0u);
     const Control control;
-    EXPECT_EQ(ask(control.fd, HL_INFO_GET_EVENTS, events), -EOPNOTSUPP);
+    EXPECT_EQ(query(control.fd, HL_INFO_GET_EVENTS, events), -EOPNOTSUPP);
 }
 
-TEST_F(RawInfo, refuses_bad_arguments_and_unknown_operations) {
+TEST_F(RawInfo, wrong_arguments_and_operations_are_refused) {
     const Control control;
     uint64_t answer = 0;
     hl_info_args args{};
     args.op = HL_INFO_POWER;
     args.return_size = 8;
-    EXPECT_EQ(hlthunk_get_info(control.fd, &args), -EINVAL); // nowhere to put it
+    EXPECT_EQ(hlthunk_get_info(control.fd, &args), -EINVAL); // no result buffer
     args.return_pointer = reinterpret_cast<uint64_t>(&answer);
     args.return_size = 0;
     EXPECT_EQ(hlthunk_get_info(control.fd, &args), -EINVAL);
@@ -636,12 +636,12 @@ TEST_F(RawInfo, refuses_bad_arguments_and_unknown_operations) {
     args.pad = 0;
     EXPECT_EQ(hlthunk_get_info(control.fd, &args), 0);
     for (const uint32_t op : {5u, 99u, 254u, UINT32_MAX})
-        EXPECT_EQ(ask(control.fd, op, answer), -EINVAL) << op;
+        EXPECT_EQ(query(control.fd, op, answer), -EINVAL) << op;
 }
 
 // ---- debug mode
 
-TEST_F(Info, debug_mode_is_set_once_and_ends_with_the_open) {
+TEST_F(Info, debug_mode_is_set_once_and_ends_with_close) {
     const auto mode = [](int fd, bool on) {
         hl_debug_args args{};
         args.op = HL_DEBUG_OP_SET_MODE;
@@ -650,7 +650,7 @@ TEST_F(Info, debug_mode_is_set_once_and_ends_with_the_open) {
     };
     {
         Card card;
-        EXPECT_EQ(mode(card.fd, false), -EFAULT); // it is off
+        EXPECT_EQ(mode(card.fd, false), -EFAULT); // it is off already
         EXPECT_EQ(mode(card.fd, true), 0);
         EXPECT_EQ(mode(card.fd, true), -EFAULT);
         EXPECT_EQ(mode(card.fd, false), 0);
@@ -673,9 +673,9 @@ TEST_F(Info, trace_units_need_debug_mode) {
         EXPECT_EQ(hlthunk_debug(card.fd, &args), -EFAULT) << args.op;
 }
 
-// ---- what is not modelled
+// ---- functions without a model
 
-TEST_F(Info, functions_that_are_not_modelled_fail_and_say_so_once_by_name) {
+TEST_F(Info, unmodelled_functions_fail_and_print_one_line_each) {
     Card card;
     hlthunk_sec_attest_info attest{};
     hlthunk_sig_res_in reserve{};
@@ -706,15 +706,15 @@ TEST_F(Info, functions_that_are_not_modelled_fail_and_say_so_once_by_name) {
             testing::internal::CaptureStderr();
             errno = 0;
             const int result = call();
-            const std::string said = testing::internal::GetCapturedStderr();
+            const std::string printed = testing::internal::GetCapturedStderr();
             EXPECT_LT(result, 0) << name;
             EXPECT_EQ(errno, -result) << name;
-            EXPECT_EQ(said.find("hlthunk_" + name + " ") != std::string::npos, first) << name << ": " << said;
+            EXPECT_EQ(printed.find("hlthunk_" + name + " ") != std::string::npos, first) << name << ": " << printed;
         }
     }
 }
 
-TEST_F(Info, functions_withdrawn_or_without_their_library_answer_as_the_real_ones) {
+TEST_F(Info, withdrawn_and_profiler_functions_fail_as_the_real_ones) {
     Card card;
     uint32_t status = 0;
     uint64_t value = 0;

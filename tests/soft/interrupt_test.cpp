@@ -6,7 +6,7 @@ using namespace soft;
 
 namespace {
 
-constexpr uint32_t kInterrupt = 257, kQueue = 2; // the first ones that programs may use
+constexpr uint32_t kInterrupt = 257, kQueue = 2; // the first ones that programs can use
 constexpr uint32_t kToQueue = 1u << 4 | 1u << 8; // monitor configuration: into a completion queue, with its message
 constexpr uint32_t kCompleted = HL_WAIT_CS_STATUS_COMPLETED, kBusy = HL_WAIT_CS_STATUS_BUSY,
                    kAborted = HL_WAIT_CS_STATUS_ABORTED;
@@ -24,7 +24,7 @@ Packets configure(uint32_t queue, uint64_t base, uint32_t interrupt, Mode mode, 
     return packets.message(first + 0x700, interrupt).message(first + 0x800, static_cast<uint32_t>(mode));
 }
 
-/// Packets that put `value` into the completion queue, each time they run.
+/// Packets that push `value` to the completion queue each time they run.
 Packets push(uint32_t queue, uint32_t value) {
     return Packets().set_object(kObject, 1).monitor(kMonitor, kObject, 1, queue, value, true, kToQueue);
 }
@@ -33,7 +33,7 @@ class Interrupt : public SoftTest {
 protected:
     static constexpr size_t kBytes = 4096;
 
-    /// A buffer of the driver's with counters, seen from all three sides.
+    /// A driver-owned buffer of counters: its handle, device address and mapping.
     struct Counters {
         uint64_t handle = 0, address = 0;
         volatile uint64_t *values = nullptr;
@@ -66,7 +66,7 @@ protected:
     }
 };
 
-TEST_F(Interrupt, completion_queues_that_count_add_up) {
+TEST_F(Interrupt, counting_completion_queue_adds_up) {
     Card card;
     const Counters at = counters(card);
     card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::counter));
@@ -77,10 +77,10 @@ TEST_F(Interrupt, completion_queues_that_count_add_up) {
     EXPECT_EQ(wait(card, at, 108), kCompleted);
 }
 
-TEST_F(Interrupt, completion_queues_that_do_not_count_hold_entries) {
+TEST_F(Interrupt, plain_completion_queue_holds_entries) {
     Card card;
     const Counters at = counters(card);
-    card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::entries, 2)); // room for one
+    card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::entries, 2)); // one entry
     for (const uint32_t value : {5u, 4u, 100u}) {
         card.run(kDown, push(kQueue, value));
         EXPECT_EQ(at.values[0], value); // the upper half stays zero
@@ -89,10 +89,10 @@ TEST_F(Interrupt, completion_queues_that_do_not_count_hold_entries) {
     EXPECT_EQ(wait(card, at, 100), kCompleted);
 }
 
-TEST_F(Interrupt, entries_go_round_in_their_completion_queue) {
+TEST_F(Interrupt, completion_queue_wraps_around) {
     Card card;
     const Counters at = counters(card);
-    card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::entries, 4)); // room for four
+    card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::entries, 4)); // four entries
     for (uint32_t value = 1; value <= 6; ++value)
         card.run(kDown, push(kQueue, value));
     const auto *entries = reinterpret_cast<const volatile uint32_t *>(at.values);
@@ -100,7 +100,7 @@ TEST_F(Interrupt, entries_go_round_in_their_completion_queue) {
         EXPECT_EQ(entries[index], value) << index;
 }
 
-TEST_F(Interrupt, two_monitors_that_fire_together_both_count) {
+TEST_F(Interrupt, two_monitors_firing_together_both_count) {
     Card card;
     const Counters at = counters(card);
     card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::counter));
@@ -111,7 +111,7 @@ TEST_F(Interrupt, two_monitors_that_fire_together_both_count) {
     EXPECT_EQ(at.values[0], 13u);
 }
 
-TEST_F(Interrupt, completion_queues_count_in_host_memory_sram_and_card_memory) {
+TEST_F(Interrupt, completion_queue_counts_in_every_kind_of_memory) {
     Card card;
     std::vector<uint64_t> host(4);
     const uint64_t device = card.memory();
@@ -125,7 +125,7 @@ TEST_F(Interrupt, completion_queues_count_in_host_memory_sram_and_card_memory) {
     EXPECT_EQ(host, (std::vector<uint64_t>{0, 42, 0, 0}));
 }
 
-TEST_F(Interrupt, a_wait_ends_when_its_counter_arrives) {
+TEST_F(Interrupt, wait_ends_when_counter_reaches_target) {
     Card card;
     const Counters at = counters(card);
     card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::counter));
@@ -145,7 +145,7 @@ TEST_F(Interrupt, a_wait_ends_when_its_counter_arrives) {
     waiter.join();
 }
 
-TEST_F(Interrupt, a_wait_by_address_looks_at_the_programs_own_memory) {
+TEST_F(Interrupt, wait_by_address_reads_program_memory) {
     Card card;
     std::vector<uint64_t> counter(1);
     card.run(kDown, configure(kQueue, card.map(counter), kInterrupt, Mode::counter));
@@ -164,10 +164,10 @@ TEST_F(Interrupt, a_wait_by_address_looks_at_the_programs_own_memory) {
     EXPECT_EQ(counter[0], 100u);
 }
 
-TEST_F(Interrupt, a_counter_that_has_arrived_needs_no_interrupt) {
+TEST_F(Interrupt, wait_with_counter_at_target_returns_at_once) {
     Card card;
     const Counters at = counters(card);
-    at.values[5] = 9; // by the program itself
+    at.values[5] = 9; // written by the program itself
     EXPECT_EQ(wait(card, at, 9, 0, 5), kCompleted);
     EXPECT_EQ(wait(card, at, 10, 0, 5), kBusy);
     uint64_t own = 3;
@@ -176,7 +176,7 @@ TEST_F(Interrupt, a_counter_that_has_arrived_needs_no_interrupt) {
     EXPECT_EQ(status, kCompleted);
 }
 
-TEST_F(Interrupt, a_wait_that_runs_out_of_time_is_busy_and_no_error) {
+TEST_F(Interrupt, wait_past_its_timeout_is_busy) {
     Card card;
     const Counters at = counters(card);
     uint64_t own = 0, timestamp = 12;
@@ -189,7 +189,7 @@ TEST_F(Interrupt, a_wait_that_runs_out_of_time_is_busy_and_no_error) {
     EXPECT_EQ(timestamp, 12u);
 }
 
-TEST_F(Interrupt, other_interrupts_do_not_look_at_the_counter) {
+TEST_F(Interrupt, other_interrupt_does_not_end_the_wait) {
     Card card;
     const Counters at = counters(card);
     card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::counter));
@@ -203,12 +203,12 @@ TEST_F(Interrupt, other_interrupts_do_not_look_at_the_counter) {
     wait_until_asleep(id);
     card.run(kDown, push(kQueue, 1));
     wait_until_asleep(id);
-    EXPECT_FALSE(done); // the value is there, but nobody told
+    EXPECT_FALSE(done); // the value is there, but no interrupt came
     card.run(kDown, Packets().message(0x1000007FFCC17000, kInterrupt + 1));
     waiter.join();
 }
 
-TEST_F(Interrupt, any_interrupt_ends_a_wait_for_any) {
+TEST_F(Interrupt, wait_for_any_interrupt_ends_with_each) {
     for (const uint32_t any : {UINT32_MAX, 0xFFFu}) {
         Card card;
         const Counters at = counters(card);
@@ -224,7 +224,7 @@ TEST_F(Interrupt, any_interrupt_ends_a_wait_for_any) {
     }
 }
 
-TEST_F(Interrupt, waits_can_tell_the_time) {
+TEST_F(Interrupt, wait_with_timestamp_returns_the_time) {
     Card card;
     const Counters at = counters(card);
     card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::counter));
@@ -245,7 +245,7 @@ TEST_F(Interrupt, waits_can_tell_the_time) {
     EXPECT_LE(timestamp, now());
 }
 
-TEST_F(Interrupt, refusals) {
+TEST_F(Interrupt, wrong_wait_arguments_are_refused) {
     Card card;
     const Counters at = counters(card);
     uint64_t own = 0, timestamp = 0, plain = 0;
@@ -258,9 +258,9 @@ TEST_F(Interrupt, refusals) {
     };
     for (const uint32_t interrupt : {10u, 256u, 512u, 4000u, 0x10000u})
         EXPECT_EQ(by_handle(at.handle, 0, interrupt), -EINVAL) << interrupt;
-    EXPECT_EQ(by_handle(at.handle, 0, 511), 0); // the last
+    EXPECT_EQ(by_handle(at.handle, 0, 511), 0); // the last one
     EXPECT_EQ(by_handle(at.handle, 511, kInterrupt), 0);
-    EXPECT_EQ(by_handle(at.handle, 512, kInterrupt), -EINVAL); // beyond the page that 8 bytes were rounded up to
+    EXPECT_EQ(by_handle(at.handle, 512, kInterrupt), -EINVAL); // past the page to which 8 bytes were rounded up
     EXPECT_EQ(by_handle(at.handle, UINT64_MAX, kInterrupt), -EINVAL);
     EXPECT_EQ(by_handle(0, 0, kInterrupt), -EINVAL);
     EXPECT_EQ(by_handle(at.handle + 4096, 0, kInterrupt), -EINVAL);
@@ -282,12 +282,12 @@ TEST_F(Interrupt, refusals) {
     EXPECT_EQ(hlthunk_close(control), 0);
 }
 
-TEST_F(Interrupt, timestamps_are_taken_when_their_counters_arrive) {
+TEST_F(Interrupt, timestamp_is_taken_when_counter_reaches_target) {
     Card card;
     const Counters at = counters(card), stamps = timestamps(card, 10);
     for (uint32_t i = 0; i < 4; ++i)
         card.run(kDown, configure(kQueue + i, at.address + 8 * i, kInterrupt, Mode::counter));
-    // Counter 2 has no timestamp; the others wait for their own counters on the one interrupt.
+    // Counter 2 has no timestamp; the others have one each on the same interrupt.
     for (const auto &[counter, target, record] : {std::array{0, 100, 0}, {1, 200, 1}, {3, 400, 2}})
         ASSERT_EQ(hlthunk_register_timestamp_interrupt(card.fd, kInterrupt, at.handle, static_cast<uint64_t>(counter),
                                                        static_cast<uint64_t>(target), stamps.handle,
@@ -305,7 +305,7 @@ TEST_F(Interrupt, timestamps_are_taken_when_their_counters_arrive) {
     EXPECT_EQ(stamps.values[0], first); // taken once
 }
 
-TEST_F(Interrupt, a_timestamp_of_the_past_is_taken_at_once_and_a_pending_one_can_be_armed_anew) {
+TEST_F(Interrupt, timestamp_at_target_is_immediate_and_pending_one_can_be_rearmed) {
     Card card;
     const Counters at = counters(card), stamps = timestamps(card, 2);
     at.values[0] = 50;
@@ -315,7 +315,7 @@ TEST_F(Interrupt, a_timestamp_of_the_past_is_taken_at_once_and_a_pending_one_can
     EXPECT_EQ(arm(50, 0), 0);
     EXPECT_GT(stamps.values[0], 0u);
     EXPECT_EQ(arm(60, 1), 0);
-    EXPECT_EQ(arm(70, 1), 0); // now for a later value
+    EXPECT_EQ(arm(70, 1), 0); // rearmed for a later value
     card.run(kDown, configure(kQueue, at.address, kInterrupt, Mode::counter));
     card.run(kDown, push(kQueue, 15));
     EXPECT_EQ(stamps.values[1], 0u);
@@ -323,7 +323,7 @@ TEST_F(Interrupt, a_timestamp_of_the_past_is_taken_at_once_and_a_pending_one_can
     EXPECT_GT(stamps.values[1], 0u);
 }
 
-TEST_F(Interrupt, refusals_of_timestamps) {
+TEST_F(Interrupt, wrong_timestamp_arguments_are_refused) {
     Card card;
     const Counters at = counters(card), stamps = timestamps(card, 2);
     uint64_t handle = 0;
@@ -334,15 +334,15 @@ TEST_F(Interrupt, refusals_of_timestamps) {
     EXPECT_EQ(arm(10, at.handle, 0, stamps.handle, 0), -EINVAL);
     EXPECT_EQ(arm(kInterrupt, 0, 0, stamps.handle, 0), -EINVAL);
     EXPECT_EQ(arm(kInterrupt, at.handle, 512, stamps.handle, 0), -EINVAL);
-    EXPECT_EQ(arm(kInterrupt, at.handle, 0, at.handle, 0), -EINVAL); // is no timestamp buffer
+    EXPECT_EQ(arm(kInterrupt, at.handle, 0, at.handle, 0), -EINVAL); // not a timestamp buffer
     EXPECT_EQ(arm(kInterrupt, stamps.handle, 0, stamps.handle, 0), -EINVAL);
-    EXPECT_EQ(arm(kInterrupt, at.handle, 0, stamps.handle, 2), -EINVAL); // of two
+    EXPECT_EQ(arm(kInterrupt, at.handle, 0, stamps.handle, 2), -EINVAL); // the buffer has two
     EXPECT_EQ(hlthunk_allocate_timestamp_elements(card.fd, (1u << 20) + 1, &handle), -EINVAL);
     EXPECT_EQ(hlthunk_allocate_timestamp_elements(card.fd, 0, &handle), -ENOMEM);
     EXPECT_EQ(hlthunk_allocate_timestamp_elements(card.fd, 1, nullptr), -EINVAL);
 }
 
-TEST_F(Interrupt, a_reset_ends_all_waits) {
+TEST_F(Interrupt, reset_ends_all_waits) {
     Card card;
     const Counters at = counters(card);
     uint64_t own = 0;
@@ -368,7 +368,7 @@ TEST_F(Interrupt, a_reset_ends_all_waits) {
     EXPECT_EQ(status[1], kAborted);
 }
 
-TEST_F(Interrupt, many_threads_wait_for_many_interrupts) {
+TEST_F(Interrupt, many_threads_on_many_interrupts_all_wake) {
     Card card;
     constexpr uint32_t kQueues = 20, kWaiters = 8;
     const Counters at = counters(card);

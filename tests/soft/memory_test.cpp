@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocation and mapping: what is given, where it appears, and every refusal with its errno.
+// Allocation and mapping: what is returned, at which addresses, and every refusal with its errno.
 #include "soft.h"
 
 #include <sys/vfs.h>
@@ -16,10 +16,10 @@ namespace {
 
 constexpr uint64_t kPages = 127;
 constexpr uint64_t kDram = 0x1001001800000000;     // first address of device memory
-constexpr uint64_t kFirmware = 0x1001500000000000; // window of device addresses that only a hint reaches
+constexpr uint64_t kFirmware = 0x1001500000000000; // device addresses that are mapped only by hint
 constexpr uint64_t kFirmwareEnd = 0x1001700000000000;
-constexpr uint64_t kHost = 0xFFF0000100000000;     // host memory in small pages,
-constexpr uint64_t kHostHuge = 0xFFF0800000000000; // in huge ones
+constexpr uint64_t kHost = 0xFFF0000100000000;     // host memory in small pages
+constexpr uint64_t kHostHuge = 0xFFF0800000000000; // and in huge pages
 constexpr uint64_t kHostFirmware = 0xFFF077FFFFFF0000;
 
 class Memory : public SoftTest {
@@ -29,7 +29,7 @@ protected:
     }
 };
 
-/// For the functions that return 0 whatever went wrong: what errno says.
+/// The errno of a function that returns 0 on every failure.
 template <class Call>
 int error_of(Call call) {
     errno = 0;
@@ -42,7 +42,7 @@ hlthunk_dram_usage_info usage(int fd) {
     return info;
 }
 
-/// Memory from mmap(2), aligned as asked.
+/// Memory from mmap(2) with the given alignment.
 class Region {
 public:
     explicit Region(uint64_t size, uint64_t alignment = 4096, int flags = MAP_PRIVATE | MAP_ANONYMOUS,
@@ -67,13 +67,13 @@ public:
 
 // ---- allocation -------------------------------------------------------------------------------------------------
 
-TEST_F(Memory, nothing_cannot_be_allocated) {
+TEST_F(Memory, allocation_of_zero_bytes_is_refused) {
     const Card card;
     EXPECT_EQ(error_of([&] { return alloc(card, 0); }), EINVAL);
     EXPECT_EQ(error_of([&] { return alloc(card, 0, true); }), EINVAL);
 }
 
-TEST_F(Memory, more_than_the_card_has_is_refused) {
+TEST_F(Memory, allocation_beyond_capacity_is_refused) {
     const Card card;
     for (const uint64_t size : {kPages * kPage + 1, 128 * kPage, UINT64_MAX, UINT64_MAX - kPage})
         for (const bool contiguous : {false, true})
@@ -81,7 +81,7 @@ TEST_F(Memory, more_than_the_card_has_is_refused) {
     EXPECT_EQ(usage(card.fd).ctx_dram_mem, 0u);
 }
 
-TEST_F(Memory, sizes_round_up_to_pages) {
+TEST_F(Memory, size_is_rounded_up_to_pages) {
     const Card card;
     EXPECT_NE(alloc(card, 1), 0u);
     EXPECT_EQ(usage(card.fd).ctx_dram_mem, kPage);
@@ -91,14 +91,14 @@ TEST_F(Memory, sizes_round_up_to_pages) {
     EXPECT_EQ(usage(card.fd).ctx_dram_mem, 4 * kPage);
 }
 
-TEST_F(Memory, a_page_size_of_the_user_is_ignored) {
+TEST_F(Memory, page_size_of_the_user_is_ignored) {
     const Card card;
     for (const uint64_t page : {uint64_t{4096}, uint64_t{4097}, 2 * kMiB, kGiB})
         EXPECT_NE(hlthunk_device_memory_alloc(card.fd, 1, page, false, false), 0u);
     EXPECT_EQ(usage(card.fd).ctx_dram_mem, 4 * kPage);
 }
 
-TEST_F(Memory, every_page_can_be_had_in_pieces_and_again_after_freeing) {
+TEST_F(Memory, every_page_can_be_allocated_and_again_after_free) {
     const Card card;
     for (const bool contiguous : {false, true}) {
         std::set<uint64_t> handles;
@@ -115,7 +115,7 @@ TEST_F(Memory, every_page_can_be_had_in_pieces_and_again_after_freeing) {
     }
 }
 
-TEST_F(Memory, all_of_it_can_be_had_in_one_call) {
+TEST_F(Memory, whole_memory_can_be_allocated_at_once) {
     const Card card;
     hlthunk_hw_ip_info info{};
     ASSERT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), 0);
@@ -130,7 +130,7 @@ TEST_F(Memory, all_of_it_can_be_had_in_one_call) {
     }
 }
 
-TEST_F(Memory, the_memory_of_every_card_can_be_had_at_once) {
+TEST_F(Memory, whole_memory_of_every_card_can_be_allocated) {
     std::vector<std::unique_ptr<Card>> cards;
     for (int i = 0; i < 8; ++i) {
         cards.push_back(std::make_unique<Card>());
@@ -138,7 +138,7 @@ TEST_F(Memory, the_memory_of_every_card_can_be_had_at_once) {
     }
 }
 
-TEST_F(Memory, contiguous_pages_are_not_found_among_scattered_ones) {
+TEST_F(Memory, contiguous_allocation_in_fragmented_memory_is_refused) {
     const Card card;
     std::vector<uint64_t> handles;
     for (uint64_t i = 0; i < kPages; ++i)
@@ -150,7 +150,7 @@ TEST_F(Memory, contiguous_pages_are_not_found_among_scattered_ones) {
     EXPECT_NE(alloc(card, 60 * kPage), 0u);
 }
 
-TEST_F(Memory, freeing_twice_or_the_unknown_is_refused) {
+TEST_F(Memory, double_free_and_unknown_handle_are_refused) {
     const Card card;
     const uint64_t handle = alloc(card, 1);
     EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle + 1), -EINVAL);
@@ -159,7 +159,7 @@ TEST_F(Memory, freeing_twice_or_the_unknown_is_refused) {
     EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle), -EINVAL);
 }
 
-TEST_F(Memory, mapped_memory_is_not_freed) {
+TEST_F(Memory, free_of_mapped_memory_is_refused) {
     const Card card;
     const uint64_t handle = alloc(card, 1);
     const uint64_t first = hlthunk_device_memory_map(card.fd, handle, 0);
@@ -171,7 +171,7 @@ TEST_F(Memory, mapped_memory_is_not_freed) {
     EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle), 0);
 }
 
-TEST_F(Memory, a_new_block_holds_nothing_of_the_one_before) {
+TEST_F(Memory, new_block_reads_zero) {
     Card card;
     auto out = pattern(4096);
     std::vector<unsigned char> back(out.size(), 1);
@@ -185,7 +185,7 @@ TEST_F(Memory, a_new_block_holds_nothing_of_the_one_before) {
     EXPECT_EQ(back, std::vector<unsigned char>(4096, 0));
 }
 
-TEST_F(Memory, usage_is_counted_by_card_and_by_context) {
+TEST_F(Memory, usage_follows_card_and_context) {
     const Card card;
     const int control = hlthunk_open_control(0, nullptr);
     const uint64_t handle = alloc(card, 3 * kPage);
@@ -200,7 +200,7 @@ TEST_F(Memory, usage_is_counted_by_card_and_by_context) {
 
 // ---- mapping device memory --------------------------------------------------------------------------------------
 
-TEST_F(Memory, mappings_lie_in_the_range_of_device_memory_and_do_not_overlap) {
+TEST_F(Memory, mappings_are_in_range_and_do_not_overlap) {
     Card card;
     std::vector<uint64_t> addresses;
     for (int i = 0; i < 20; ++i)
@@ -215,7 +215,7 @@ TEST_F(Memory, mappings_lie_in_the_range_of_device_memory_and_do_not_overlap) {
     }
 }
 
-TEST_F(Memory, an_unknown_handle_is_not_mapped) {
+TEST_F(Memory, map_of_unknown_handle_is_refused) {
     const Card card;
     for (const uint64_t handle : {uint64_t{0}, uint64_t{1}, uint64_t{UINT32_MAX}})
         EXPECT_EQ(error_of([&] { return hlthunk_device_memory_map(card.fd, handle, 0); }), EINVAL);
@@ -224,7 +224,7 @@ TEST_F(Memory, an_unknown_handle_is_not_mapped) {
     EXPECT_EQ(error_of([&] { return hlthunk_device_memory_map(card.fd, handle, 0); }), EINVAL);
 }
 
-TEST_F(Memory, several_mappings_of_a_block_show_the_same_bytes) {
+TEST_F(Memory, mappings_of_one_block_share_bytes) {
     Card card;
     const uint64_t handle = alloc(card, 1);
     const uint64_t first = hlthunk_device_memory_map(card.fd, handle, 0);
@@ -241,13 +241,13 @@ TEST_F(Memory, several_mappings_of_a_block_show_the_same_bytes) {
     EXPECT_EQ(usage(card.fd).ctx_dram_mem, kPage);
 }
 
-TEST_F(Memory, an_aligned_free_hint_is_followed) {
+TEST_F(Memory, aligned_free_hint_is_used) {
     const Card card;
     for (const uint64_t hint : {kDram + 5 * kPage, kDram, kDram + 1000 * kPage})
         EXPECT_EQ(hlthunk_device_memory_map(card.fd, alloc(card, kPage), hint), hint);
 }
 
-TEST_F(Memory, an_unaligned_hint_gives_another_address) {
+TEST_F(Memory, unaligned_hint_is_ignored) {
     const Card card;
     for (const uint64_t hint : {kDram + 5 * kPage + kPage - 1, kDram + 4096, kDram + kPage / 2}) {
         const uint64_t address = hlthunk_device_memory_map(card.fd, alloc(card, kPage), hint);
@@ -257,11 +257,11 @@ TEST_F(Memory, an_unaligned_hint_gives_another_address) {
     }
 }
 
-TEST_F(Memory, an_occupied_hint_gives_another_address) {
+TEST_F(Memory, occupied_hint_is_ignored) {
     const Card card;
     const uint64_t hint = kDram + 10 * kPage;
     ASSERT_EQ(hlthunk_device_memory_map(card.fd, alloc(card, 2 * kPage), hint), hint);
-    // The same place, its second half, and one that would reach into it.
+    // The same address, its second half, and one that overlaps its start.
     for (const uint64_t taken : {hint, hint + kPage, hint - kPage}) {
         const uint64_t address = hlthunk_device_memory_map(card.fd, alloc(card, 2 * kPage), taken);
         EXPECT_NE(address, 0u);
@@ -269,13 +269,13 @@ TEST_F(Memory, an_occupied_hint_gives_another_address) {
     }
 }
 
-TEST_F(Memory, a_hint_outside_the_range_gives_an_address_inside) {
+TEST_F(Memory, hint_out_of_range_is_ignored) {
     const Card card;
     for (const uint64_t hint : {kDram - kPage, uint64_t{0x1002000000000000}, kHost, uint64_t{UINT64_MAX}})
         EXPECT_GE(hlthunk_device_memory_map(card.fd, alloc(card, kPage), hint), kDram);
 }
 
-TEST_F(Memory, unmapped_addresses_can_be_mapped_again_by_hint) {
+TEST_F(Memory, hint_at_unmapped_address_is_used) {
     const Card card;
     const uint64_t handle = alloc(card, kPage);
     for (int i = 0; i < 10; ++i) {
@@ -284,18 +284,18 @@ TEST_F(Memory, unmapped_addresses_can_be_mapped_again_by_hint) {
     }
 }
 
-TEST_F(Memory, the_window_of_the_firmware_is_reached_by_hint) {
+TEST_F(Memory, firmware_range_is_mapped_by_hint) {
     const Card card;
     const uint64_t hint = kDram + ((kFirmware - kDram) / kPage + 1) * kPage;
     EXPECT_EQ(hlthunk_device_memory_map(card.fd, alloc(card, 2 * kPage), hint), hint);
 }
 
-TEST_F(Memory, the_window_of_the_firmware_is_not_given_out) {
+TEST_F(Memory, firmware_range_is_not_used_without_hint) {
     const Card card;
-    // Fills everything below the window, so that the next address would be in it.
+    // Fills everything below the firmware range, so that the next free address would be in it.
     const uint64_t handle = alloc(card, kPages * kPage);
     const uint64_t size = kPages * kPage;
-    uint64_t place = kFirmware - (kFirmware - kDram) % size; // of whole blocks from the start
+    uint64_t place = kFirmware - (kFirmware - kDram) % size; // whole blocks from the start
     std::vector<uint64_t> mapped;
     while (place > kDram) {
         place -= size;
@@ -314,7 +314,7 @@ TEST_F(Memory, the_window_of_the_firmware_is_not_given_out) {
 
 // ---- unmapping --------------------------------------------------------------------------------------------------
 
-TEST_F(Memory, only_the_exact_address_of_a_mapping_is_unmapped) {
+TEST_F(Memory, unmap_inside_a_mapping_is_refused) {
     Card card;
     const uint64_t address = card.memory(2 * kPage);
     for (const uint64_t wrong :
@@ -324,7 +324,7 @@ TEST_F(Memory, only_the_exact_address_of_a_mapping_is_unmapped) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL);
 }
 
-TEST_F(Memory, host_memory_is_unmapped_by_the_address_of_its_first_byte) {
+TEST_F(Memory, unmap_of_host_memory_takes_the_unaligned_address) {
     Card card;
     const Region region(3 * 4096);
     const uint64_t address = card.map(region.data + 100, 8192);
@@ -335,7 +335,7 @@ TEST_F(Memory, host_memory_is_unmapped_by_the_address_of_its_first_byte) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL);
 }
 
-TEST_F(Memory, work_on_an_unmapped_address_fails) {
+TEST_F(Memory, copy_after_unmap_fails) {
     Card card;
     std::vector<char> host(4096);
     const uint64_t from = card.map(host);
@@ -346,7 +346,7 @@ TEST_F(Memory, work_on_an_unmapped_address_fails) {
 
 // ---- mapping host memory ----------------------------------------------------------------------------------------
 
-TEST_F(Memory, host_memory_of_any_alignment_is_mapped) {
+TEST_F(Memory, unaligned_host_memory_is_mapped) {
     Card card;
     const Region region(64 * 1024);
     for (const auto &[offset, size] : {std::pair<uint64_t, uint64_t>{0, 1},
@@ -364,7 +364,7 @@ TEST_F(Memory, host_memory_of_any_alignment_is_mapped) {
     }
 }
 
-TEST_F(Memory, the_same_host_memory_is_mapped_many_times) {
+TEST_F(Memory, same_host_memory_can_be_mapped_twice) {
     Card card;
     const Region region(8192);
     std::set<uint64_t> addresses;
@@ -376,7 +376,7 @@ TEST_F(Memory, the_same_host_memory_is_mapped_many_times) {
         ASSERT_EQ(region.data[i], i >= 5 && i < 5 + 4096 ? 0 : 'a') << i;
 }
 
-TEST_F(Memory, mapping_nothing_or_around_the_end_of_memory_is_refused) {
+TEST_F(Memory, empty_and_wrapping_host_ranges_are_refused) {
     const Card card;
     const Region region(4096);
     const auto map = [&](void *pointer, uint64_t size) {
@@ -388,7 +388,7 @@ TEST_F(Memory, mapping_nothing_or_around_the_end_of_memory_is_refused) {
     EXPECT_EQ(map(reinterpret_cast<void *>(UINT64_MAX), 2), EINVAL);
 }
 
-TEST_F(Memory, memory_that_cannot_be_pinned_is_refused) {
+TEST_F(Memory, unpinnable_host_memory_is_refused) {
     const Card card;
     const auto map = [&](void *pointer, uint64_t size) {
         return error_of([&] { return hlthunk_host_memory_map(card.fd, pointer, 0, size); });
@@ -399,7 +399,7 @@ TEST_F(Memory, memory_that_cannot_be_pinned_is_refused) {
     EXPECT_EQ(map(read_only.data, 4096), EFAULT);
     EXPECT_EQ(map(closed.data, 4096), EFAULT);
 
-    // One bad page in the middle, and a hole.
+    // One read-only page in the middle, and a hole.
     const Region region(5 * 4096);
     ASSERT_EQ(mprotect(region.data + 2 * 4096, 4096, PROT_READ), 0);
     EXPECT_EQ(map(region.data, 5 * 4096), EFAULT);
@@ -415,7 +415,7 @@ bool in_memory(const char *dir) {
     return statfs(dir, &info) != 0 || info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
 }
 
-TEST_F(Memory, shared_files_are_pinned_in_memory_and_refused_on_disk) {
+TEST_F(Memory, shared_file_is_mapped_on_tmpfs_and_refused_on_disk) {
     const Card card;
     const auto map_file = [&](int file, int flags) {
         EXPECT_GE(file, 0) << strerror(errno);
@@ -440,7 +440,7 @@ TEST_F(Memory, shared_files_are_pinned_in_memory_and_refused_on_disk) {
         std::string name = *disk + "/softgaudi-test-XXXXXX";
         const int file = mkostemp(name.data(), O_CLOEXEC);
         unlink(name.c_str());
-        EXPECT_EQ(map_file(file, flags), flags == MAP_SHARED ? EFAULT : 0); // private pages are memory of their own
+        EXPECT_EQ(map_file(file, flags), flags == MAP_SHARED ? EFAULT : 0); // private pages are anonymous memory
     }
 }
 
@@ -451,7 +451,7 @@ TEST_F(Memory, shared_anonymous_memory_is_mapped) {
     EXPECT_EQ(std::string(region.data, 8192), std::string(8192, 'A'));
 }
 
-TEST_F(Memory, hundreds_of_gigabytes_are_mapped_without_being_touched) {
+TEST_F(Memory, huge_reservation_is_mapped_without_being_touched) {
     Card card;
     const uint64_t size = 300 * kGiB;
     const Region region(size);
@@ -461,7 +461,7 @@ TEST_F(Memory, hundreds_of_gigabytes_are_mapped_without_being_touched) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
 }
 
-TEST_F(Memory, whole_huge_pages_are_mapped_in_the_huge_range) {
+TEST_F(Memory, huge_pages_are_mapped_in_the_huge_range) {
     Card card;
     const Region region(8 * kMiB, 2 * kMiB);
     const uint64_t address = card.map(region.data, 6 * kMiB);
@@ -471,7 +471,7 @@ TEST_F(Memory, whole_huge_pages_are_mapped_in_the_huge_range) {
     EXPECT_EQ(region.data[4 * kMiB], 9);
 }
 
-TEST_F(Memory, memory_that_starts_a_huge_page_gets_an_address_that_does) {
+TEST_F(Memory, huge_page_alignment_is_kept) {
     Card card;
     const Region region(8 * kMiB, 2 * kMiB);
     for (const uint64_t size : {uint64_t{100}, uint64_t{4096}, 2 * kMiB + 4096}) {
@@ -479,26 +479,26 @@ TEST_F(Memory, memory_that_starts_a_huge_page_gets_an_address_that_does) {
         EXPECT_LT(address, kHostHuge);
         EXPECT_EQ(address % (2 * kMiB), 0u) << size;
     }
-    // Only where it starts one.
+    // Only memory that starts at a huge page.
     const uint64_t address = card.map(region.data + 4096, 4096);
     EXPECT_NE(address % (2 * kMiB), 0u);
 }
 
-TEST_F(Memory, host_hints_are_followed_when_aligned_and_free) {
+TEST_F(Memory, aligned_free_host_hint_is_used) {
     Card card;
     const Region region(64 * 1024);
     char *const odd = region.data + 123;
     const uint64_t hint = kHost + 777 * 4096;
     const auto map = [&](uint64_t at) { return hlthunk_host_memory_map(card.fd, odd, at, 16 * 1024); };
     EXPECT_EQ(map(hint), hint + 123);
-    EXPECT_NE(map(hint), 0u); // occupied: another
+    EXPECT_NE(map(hint), 0u); // occupied: another address
     const uint64_t unaligned = map(hint + 100 * 4096 + 4095);
     EXPECT_NE(unaligned, 0u);
     EXPECT_NE(unaligned & ~uint64_t{4095}, hint + 100 * 4096);
     EXPECT_NE(unaligned & ~uint64_t{4095}, hint + 101 * 4096);
 }
 
-TEST_F(Memory, forced_hints_are_followed_or_refused) {
+TEST_F(Memory, forced_hint_is_used_or_refused) {
     Card card;
     const Region region(64 * 1024 + 4096, 64 * 1024);
     char *const page = region.data + 4096;
@@ -509,13 +509,13 @@ TEST_F(Memory, forced_hints_are_followed_or_refused) {
     EXPECT_EQ(map(page, hint), hint);
     EXPECT_EQ(error_of([&] { return map(page, hint); }), ENOMEM);                 // occupied
     EXPECT_EQ(error_of([&] { return map(page, hint + 10 * 4096 + 1); }), ENOMEM); // not aligned
-    EXPECT_EQ(error_of([&] { return map(page, kDram); }), ENOMEM);                // not of host memory
-    EXPECT_EQ(error_of([&] { return map(page, 0); }), ENOMEM);                    // no hint at all
-    EXPECT_EQ(error_of([&] { return map(page + 1, hint + 10 * 4096); }), EINVAL); // could never be followed
+    EXPECT_EQ(error_of([&] { return map(page, kDram); }), ENOMEM);                // not a host address
+    EXPECT_EQ(error_of([&] { return map(page, 0); }), ENOMEM);                    // no hint
+    EXPECT_EQ(error_of([&] { return map(page + 1, hint + 10 * 4096); }), EINVAL); // cannot be used for unaligned memory
     EXPECT_EQ(map(page, hint + 10 * 4096), hint + 10 * 4096);
 }
 
-TEST_F(Memory, freed_addresses_are_taken_by_forced_hints_in_any_order) {
+TEST_F(Memory, forced_hints_reuse_unmapped_addresses_in_any_order) {
     Card card;
     const Region region(3 * 4096, 4096, MAP_SHARED | MAP_ANONYMOUS);
     const uint64_t address = card.map(region.data, 3 * 4096);
@@ -525,13 +525,13 @@ TEST_F(Memory, freed_addresses_are_taken_by_forced_hints_in_any_order) {
                   address + at);
 }
 
-TEST_F(Memory, the_host_window_of_the_firmware_is_reached_by_hint) {
+TEST_F(Memory, firmware_range_of_host_addresses_is_mapped_by_hint) {
     Card card;
     const Region region(8192);
     EXPECT_EQ(hlthunk_host_memory_map(card.fd, region.data + 4096, kHostFirmware, 4096), kHostFirmware);
 }
 
-TEST_F(Memory, tens_of_thousands_of_mappings_live_at_once) {
+TEST_F(Memory, tens_of_thousands_of_mappings_succeed) {
     Card card;
     const Region region(4096);
     std::vector<uint64_t> addresses;
@@ -543,7 +543,7 @@ TEST_F(Memory, tens_of_thousands_of_mappings_live_at_once) {
         ASSERT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
 }
 
-TEST_F(Memory, host_memory_that_went_away_is_an_error_of_the_card_and_not_of_the_program) {
+TEST_F(Memory, unmapped_host_memory_fails_the_card_not_the_program) {
     for (const uint64_t size : {uint64_t{4096}, 4 * kMiB}) {
         for (const bool reads : {true, false}) {
             Card card;
@@ -553,7 +553,7 @@ TEST_F(Memory, host_memory_that_went_away_is_an_error_of_the_card_and_not_of_the
                 return reads ? Packets().copy(host, device, bytes) : Packets().copy(device, host, bytes);
             };
             std::vector<char> other(size);
-            card.run(kDown, copy(card.map(other))); // or the queue's thread would move into the gap
+            card.run(kDown, copy(card.map(other))); // the queue's thread would otherwise map memory into the gap
             auto region = std::make_unique<Region>(size);
             const uint64_t address = card.map(region->data, size);
             region.reset();
@@ -562,7 +562,7 @@ TEST_F(Memory, host_memory_that_went_away_is_an_error_of_the_card_and_not_of_the
     }
 }
 
-TEST_F(Memory, host_memory_closed_to_the_program_later_does_not_crash_it) {
+TEST_F(Memory, host_memory_protected_later_does_not_crash) {
     for (const int protection : {PROT_NONE, PROT_READ}) {
         for (const bool reads : {true, false}) {
             Card card;
@@ -570,7 +570,7 @@ TEST_F(Memory, host_memory_closed_to_the_program_later_does_not_crash_it) {
             const Region region(4 * kMiB);
             const uint64_t host = card.map(region.data, 4 * kMiB);
             ASSERT_EQ(mprotect(region.data, 4 * kMiB, protection), 0);
-            // A card reaches pages that it has pinned, one in software may not: either is an answer.
+            // A real card accesses the pages it pinned; the model may fail. Both are accepted.
             const uint32_t size = 4 * kMiB;
             const int result = card.wait(
                 card.submit(kDown, reads ? Packets().copy(host, device, size) : Packets().copy(device, host, size)));
@@ -579,7 +579,7 @@ TEST_F(Memory, host_memory_closed_to_the_program_later_does_not_crash_it) {
     }
 }
 
-// ---- buffers of the driver --------------------------------------------------------------------------------------
+// ---- driver-owned buffers ---------------------------------------------------------------------------------------
 
 class Buffers : public SoftTest {
 protected:
@@ -597,7 +597,7 @@ protected:
     }
 };
 
-TEST_F(Buffers, command_buffers_of_every_size_are_mapped_through_the_descriptor) {
+TEST_F(Buffers, command_buffer_of_any_size_is_mapped_by_mmap) {
     const Card card;
     for (const uint32_t size : {1u, 77u, 5000u, 92517u, 0x100000u, 0x1FFFE0u}) {
         const uint64_t handle = request(card, size);
@@ -610,7 +610,7 @@ TEST_F(Buffers, command_buffers_of_every_size_are_mapped_through_the_descriptor)
     }
 }
 
-TEST_F(Buffers, refusals) {
+TEST_F(Buffers, wrong_command_buffer_arguments_are_refused) {
     const Card card;
     uint64_t handle = 0;
     EXPECT_EQ(hlthunk_request_command_buffer(card.fd, 0x1FFFE1, &handle), -EINVAL);
@@ -627,16 +627,16 @@ TEST_F(Buffers, refusals) {
     EXPECT_EQ(hlthunk_destroy_command_buffer(card.fd, handle), -EINVAL);
 }
 
-TEST_F(Buffers, only_a_mapped_command_buffer_has_a_device_address) {
+TEST_F(Buffers, unmapped_command_buffer_has_no_device_address) {
     const Card card;
     uint64_t address = 0;
     EXPECT_EQ(hlthunk_get_mapped_cb_device_va_by_handle(card.fd, request(card, 64), &address), -EINVAL);
     EXPECT_EQ(hlthunk_get_mapped_cb_device_va_by_handle(card.fd, request(card, 64, true), &address), 0);
     EXPECT_EQ(address, 0xFFF0000000000000u);
-    EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL); // the buffer's, not the user's
+    EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL); // the mapping belongs to the buffer
 }
 
-TEST_F(Buffers, a_mapped_command_buffer_is_memory_of_program_and_card) {
+TEST_F(Buffers, mapped_command_buffer_is_shared_with_the_card) {
     Card card;
     const uint64_t handle = request(card, 8192, true);
     char *memory = map(card, handle, 8192);
@@ -644,7 +644,7 @@ TEST_F(Buffers, a_mapped_command_buffer_is_memory_of_program_and_card) {
     ASSERT_EQ(hlthunk_get_mapped_cb_device_va_by_handle(card.fd, handle, &address), 0);
     card.run(kDown, Packets().fill(0x6262626262626262, address + 4096, 100));
     EXPECT_EQ(std::string(memory + 4096, 101), std::string(100, 'b') + '\0');
-    // And the card runs commands from it.
+    // The card runs commands from it, too.
     std::vector<unsigned char> target(64);
     const Packets packets = Packets().fill(0x0101010101010101, card.map(target), 64);
     std::memcpy(memory, packets.data(), packets.size());
@@ -656,7 +656,7 @@ TEST_F(Buffers, a_mapped_command_buffer_is_memory_of_program_and_card) {
     munmap(memory, 8192);
 }
 
-TEST_F(Buffers, a_destroyed_buffer_keeps_its_bytes_while_the_program_maps_it) {
+TEST_F(Buffers, destroyed_buffer_keeps_bytes_while_mmapped) {
     const Card card;
     const uint64_t handle = request(card, 4096);
     char *memory = map(card, handle, 4096);
@@ -672,7 +672,7 @@ TEST_F(Buffers, a_destroyed_buffer_keeps_its_bytes_while_the_program_maps_it) {
     munmap(memory, 4096);
 }
 
-TEST_F(Buffers, a_new_buffer_is_zero_filled_although_others_were_before) {
+TEST_F(Buffers, new_buffer_reads_zero) {
     const Card card;
     for (int i = 0; i < 5000; ++i) {
         const uint64_t handle = request(card, 4096, i % 2 == 0);
@@ -685,7 +685,7 @@ TEST_F(Buffers, a_new_buffer_is_zero_filled_although_others_were_before) {
     }
 }
 
-TEST_F(Buffers, timestamp_buffers_are_mapped_through_the_descriptor) {
+TEST_F(Buffers, timestamp_buffer_is_mapped_by_mmap) {
     const Card card;
     for (const uint32_t count : {1u, 10u, 1u << 20}) {
         uint64_t handle = 0;
@@ -699,14 +699,14 @@ TEST_F(Buffers, timestamp_buffers_are_mapped_through_the_descriptor) {
     }
 }
 
-TEST_F(Buffers, timestamp_refusals) {
+TEST_F(Buffers, wrong_timestamp_buffer_arguments_are_refused) {
     const Card card;
     uint64_t handle = 0;
     EXPECT_EQ(hlthunk_allocate_timestamp_elements(card.fd, 0, &handle), -ENOMEM);
     EXPECT_EQ(hlthunk_allocate_timestamp_elements(card.fd, (1u << 20) + 1, &handle), -EINVAL);
     EXPECT_EQ(hlthunk_allocate_timestamp_elements(card.fd, 1, nullptr), -EINVAL);
     ASSERT_EQ(hlthunk_allocate_timestamp_elements(card.fd, 1, &handle), 0);
-    EXPECT_EQ(hlthunk_destroy_command_buffer(card.fd, handle), -EINVAL); // it is none
+    EXPECT_EQ(hlthunk_destroy_command_buffer(card.fd, handle), -EINVAL); // not a command buffer
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening, closing and identity: which card a name leads to, and who may have it.
+// Opening, closing and identity: which card a name selects, and who can open it.
 #include "soft.h"
 
 #include <set>
@@ -41,7 +41,7 @@ public:
 
 std::string bus_id(int index) { return Control(index).bus_id(); }
 
-/// For the functions that return 0 whatever went wrong: what errno says.
+/// The errno of a function that returns 0 on every failure.
 template <class Call>
 int error_of(Call call) {
     errno = 0;
@@ -50,19 +50,19 @@ int error_of(Call call) {
 
 // ---- the server -------------------------------------------------------------------------------------------------
 
-TEST_F(Open, a_server_has_eight_gaudi2_cards) {
+TEST_F(Open, default_server_has_eight_gaudi2_cards) {
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 8);
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_GAUDI2), 8);
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_GAUDI), 0);
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_GAUDI3), 0);
 }
 
-TEST_F(Open, the_count_of_no_device_type_is_refused) {
+TEST_F(Open, device_count_of_unknown_type_is_refused) {
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_INVALID), -EINVAL);
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_MAX), -EINVAL);
 }
 
-TEST_F(Open, the_number_of_cards_can_be_chosen) {
+TEST_F(Open, card_count_follows_the_setting) {
     set("SOFTGAUDI_CARDS", "3");
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 3);
     EXPECT_EQ(hlthunk_open_control(3, nullptr), -ENOENT);
@@ -71,7 +71,7 @@ TEST_F(Open, the_number_of_cards_can_be_chosen) {
     EXPECT_EQ(errno, EBUSY);
 }
 
-TEST_F(Open, a_server_without_cards_opens_nothing) {
+TEST_F(Open, server_without_cards_refuses_every_open) {
     set("SOFTGAUDI_CARDS", "0");
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 0);
     errno = 0;
@@ -81,14 +81,14 @@ TEST_F(Open, a_server_without_cards_opens_nothing) {
     EXPECT_EQ(hlthunk_open_control(0, nullptr), -ENOENT);
 }
 
-TEST_F(Open, a_wrong_setting_opens_nothing) {
+TEST_F(Open, wrong_setting_refuses_every_open) {
     set("SOFTGAUDI_CARDS", "9");
     EXPECT_LT(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr), 0);
     EXPECT_LT(hlthunk_open_control(0, nullptr), 0);
     EXPECT_LE(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 0);
 }
 
-TEST_F(Open, the_version_is_three_numbers_and_a_name) {
+TEST_F(Open, version_has_three_numbers_and_a_name) {
     char *version = hlthunk_get_version();
     ASSERT_NE(version, nullptr);
     int major = 0, minor = 0, patch = 0;
@@ -97,7 +97,7 @@ TEST_F(Open, the_version_is_three_numbers_and_a_name) {
     hlthunk_free(version);
 }
 
-TEST_F(Open, memory_of_the_library_starts_as_zeroes) {
+TEST_F(Open, library_memory_reads_zero) {
     auto *bytes = static_cast<unsigned char *>(hlthunk_malloc(1000));
     ASSERT_NE(bytes, nullptr);
     EXPECT_EQ(std::vector<unsigned char>(bytes, bytes + 1000), std::vector<unsigned char>(1000, 0));
@@ -106,7 +106,7 @@ TEST_F(Open, memory_of_the_library_starts_as_zeroes) {
 
 // ---- names ------------------------------------------------------------------------------------------------------
 
-TEST_F(Open, every_card_has_its_own_bus_id_that_leads_back_to_it) {
+TEST_F(Open, bus_ids_are_unique_and_reversible) {
     std::set<std::string> known;
     for (int i = 0; i < 8; ++i) {
         const std::string name = bus_id(i);
@@ -118,7 +118,7 @@ TEST_F(Open, every_card_has_its_own_bus_id_that_leads_back_to_it) {
     EXPECT_EQ(hlthunk_get_device_index_from_pci_bus_id(nullptr), -EINVAL);
 }
 
-TEST_F(Open, long_short_and_overlong_bus_ids_name_the_same_card) {
+TEST_F(Open, every_form_of_bus_id_opens_the_same_card) {
     const std::string name = bus_id(5);
     for (const std::string &form : {name, name.substr(5), name + " and more"}) {
         const Card card(form.c_str());
@@ -128,7 +128,7 @@ TEST_F(Open, long_short_and_overlong_bus_ids_name_the_same_card) {
     }
 }
 
-TEST_F(Open, an_unknown_bus_id_is_refused) {
+TEST_F(Open, unknown_bus_id_is_refused) {
     for (const char *name : {"0000:ff:00.0", "ff:00.0", "0000:19:00", "0001:19:00.0", "0000:9A:00.0", "", "19"}) {
         EXPECT_EQ(open_card(name), -EINVAL) << name;
         EXPECT_EQ(hlthunk_open_control(0, name), -EINVAL) << name;
@@ -137,14 +137,14 @@ TEST_F(Open, an_unknown_bus_id_is_refused) {
     }
 }
 
-TEST_F(Open, a_bus_id_wins_over_the_device_type) {
+TEST_F(Open, bus_id_overrides_device_type) {
     const int fd = hlthunk_open(HLTHUNK_DEVICE_GAUDI3, bus_id(2).c_str());
     ASSERT_GE(fd, 0);
     EXPECT_EQ(hlthunk_get_device_name_from_fd(fd), HLTHUNK_DEVICE_GAUDI2);
     EXPECT_EQ(hlthunk_close(fd), 0);
 }
 
-TEST_F(Open, a_device_type_that_is_not_there_is_not_found) {
+TEST_F(Open, absent_device_type_is_not_found) {
     errno = 0;
     EXPECT_EQ(hlthunk_open(HLTHUNK_DEVICE_GAUDI3, nullptr), -1);
     EXPECT_EQ(errno, ENOENT);
@@ -153,7 +153,7 @@ TEST_F(Open, a_device_type_that_is_not_there_is_not_found) {
     EXPECT_EQ(errno, ENOENT);
 }
 
-TEST_F(Open, without_a_bus_id_the_next_free_card_is_taken) {
+TEST_F(Open, open_without_bus_id_takes_the_next_free_card) {
     std::set<std::string> taken;
     std::vector<int> cards;
     for (int i = 0; i < 8; ++i) {
@@ -169,7 +169,7 @@ TEST_F(Open, without_a_bus_id_the_next_free_card_is_taken) {
         EXPECT_EQ(hlthunk_close(card), 0);
 }
 
-TEST_F(Open, module_ids_are_slots_and_not_indexes) {
+TEST_F(Open, module_ids_differ_from_indexes) {
     std::set<uint32_t> slots;
     bool all_equal = true;
     for (int i = 0; i < 8; ++i) {
@@ -181,7 +181,7 @@ TEST_F(Open, module_ids_are_slots_and_not_indexes) {
     EXPECT_FALSE(all_equal);
 }
 
-TEST_F(Open, a_module_id_opens_the_card_in_that_slot) {
+TEST_F(Open, module_id_opens_the_card_in_that_slot) {
     for (uint32_t slot = 0; slot < 8; ++slot) {
         for (const int fd : {hlthunk_open_by_module_id(slot), hlthunk_open_control_by_module_id(slot)}) {
             ASSERT_GE(fd, 0);
@@ -195,7 +195,7 @@ TEST_F(Open, a_module_id_opens_the_card_in_that_slot) {
     EXPECT_EQ(hlthunk_open_control_by_module_id(8), -EBADF);
 }
 
-TEST_F(Open, a_short_buffer_gets_as_much_of_the_bus_id_as_fits) {
+TEST_F(Open, bus_id_is_cut_to_a_short_buffer) {
     const Control control(0);
     std::array<char, 8> name{'x', 'x', 'x', 'x', 'x', 'x', 'x', 'x'};
     EXPECT_EQ(hlthunk_get_pci_bus_id_from_fd(control.fd, name.data(), 4), 0);
@@ -205,7 +205,7 @@ TEST_F(Open, a_short_buffer_gets_as_much_of_the_bus_id_as_fits) {
 
 // ---- identity ---------------------------------------------------------------------------------------------------
 
-TEST_F(Open, a_card_is_a_gaudi2_on_both_nodes) {
+TEST_F(Open, both_nodes_report_gaudi2) {
     const Card card;
     const Control control(0);
     for (const int fd : {card.fd, control.fd}) {
@@ -234,7 +234,7 @@ TEST_F(Open, a_card_is_a_gaudi2_on_both_nodes) {
     }
 }
 
-TEST_F(Open, descriptors_that_are_no_card_have_no_identity) {
+TEST_F(Open, descriptor_of_no_card_has_no_identity) {
     const int other = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int fd : {other, -1, 4000}) {
         const int error = fd == other ? ENOTTY : EBADF;
@@ -254,7 +254,7 @@ TEST_F(Open, descriptors_that_are_no_card_have_no_identity) {
 
 // ---- control nodes ----------------------------------------------------------------------------------------------
 
-TEST_F(Open, control_nodes_open_without_limit_beside_an_open_card) {
+TEST_F(Open, control_nodes_open_beside_an_open_card) {
     const Card card;
     std::vector<std::unique_ptr<Control>> controls;
     for (int i = 0; i < 100; ++i)
@@ -263,14 +263,14 @@ TEST_F(Open, control_nodes_open_without_limit_beside_an_open_card) {
     EXPECT_EQ(controls.back()->stats().is_compute_ctx_active, 1);
 }
 
-TEST_F(Open, a_control_node_does_not_make_the_card_busy) {
+TEST_F(Open, open_control_node_leaves_card_free) {
     const Control control(0);
     EXPECT_EQ(control.stats().is_compute_ctx_active, 0);
     const Card card(bus_id(0).c_str());
     EXPECT_EQ(control.stats().is_compute_ctx_active, 1);
 }
 
-TEST_F(Open, a_control_node_gives_no_memory) {
+TEST_F(Open, control_node_refuses_memory_calls) {
     const Control control(0);
     const int fd = control.fd;
     std::vector<char> host(4096);
@@ -289,7 +289,7 @@ TEST_F(Open, a_control_node_gives_no_memory) {
     EXPECT_EQ(hlthunk_get_hw_block(fd, kCfg, &size, &handle), -ENOTTY);
 }
 
-TEST_F(Open, a_control_node_takes_no_work) {
+TEST_F(Open, control_node_refuses_submissions) {
     const Control control(0);
     const int fd = control.fd;
     auto chunk = Card::chunk(kDown, 0, 8);
@@ -306,7 +306,7 @@ TEST_F(Open, a_control_node_takes_no_work) {
     EXPECT_EQ(hlthunk_debug(fd, &debug), -ENOTTY);
 }
 
-TEST_F(Open, a_control_node_has_no_notifier) {
+TEST_F(Open, control_node_refuses_notifiers) {
     const Control control(0);
     EXPECT_EQ(hlthunk_notifier_create(control.fd), -EOPNOTSUPP);
     EXPECT_EQ(hlthunk_notifier_release(control.fd, 0), -EOPNOTSUPP);
@@ -314,9 +314,9 @@ TEST_F(Open, a_control_node_has_no_notifier) {
     EXPECT_EQ(hlthunk_notifier_recv(control.fd, 0, &events, &count, 0, 0), -EOPNOTSUPP);
 }
 
-// ---- who has the card -------------------------------------------------------------------------------------------
+// ---- exclusive use ----------------------------------------------------------------------------------------------
 
-TEST_F(Open, a_second_open_in_the_same_process_is_busy) {
+TEST_F(Open, second_open_in_one_process_is_busy) {
     const std::string name = bus_id(3);
     const uint32_t slot = Control(3).info().module_id;
     const Card card(name.c_str());
@@ -326,7 +326,7 @@ TEST_F(Open, a_second_open_in_the_same_process_is_busy) {
     EXPECT_EQ(hlthunk_open_by_module_id(slot), -EBUSY);
 }
 
-TEST_F(Open, a_refused_open_leaves_the_holder_undisturbed) {
+TEST_F(Open, refused_open_leaves_the_holder_working) {
     Card card(bus_id(0).c_str());
     const uint64_t address = card.memory();
     EXPECT_EQ(open_card(bus_id(0)), -EBUSY);
@@ -334,7 +334,7 @@ TEST_F(Open, a_refused_open_leaves_the_holder_undisturbed) {
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
 }
 
-TEST_F(Open, a_card_stays_busy_until_the_last_copy_of_its_descriptor_is_closed) {
+TEST_F(Open, card_is_busy_until_the_last_duplicate_closes) {
     const std::string name = bus_id(0);
     const int fd = open_card(name);
     ASSERT_GE(fd, 0);
@@ -349,7 +349,7 @@ TEST_F(Open, a_card_stays_busy_until_the_last_copy_of_its_descriptor_is_closed) 
     const Card again(name.c_str());
 }
 
-TEST_F(Open, a_copy_shares_the_context) {
+TEST_F(Open, duplicate_shares_the_context) {
     Card card;
     const int copy = dup(card.fd);
     const uint64_t handle = hlthunk_device_memory_alloc(copy, kPage, 0, false, false);
@@ -360,7 +360,7 @@ TEST_F(Open, a_copy_shares_the_context) {
     EXPECT_EQ(close(copy), 0);
 }
 
-TEST_F(Open, a_card_reopens_at_once_and_starts_anew) {
+TEST_F(Open, reopened_card_has_a_new_context) {
     const std::string name = bus_id(0);
     std::vector<uint64_t> seen;
     for (int i = 0; i < 20; ++i) {
@@ -377,7 +377,7 @@ TEST_F(Open, a_card_reopens_at_once_and_starts_anew) {
     EXPECT_EQ(Control(0).stats().open_counter, 20u);
 }
 
-TEST_F(Open, memory_of_the_last_context_is_unknown_to_the_next) {
+TEST_F(Open, memory_of_the_old_context_is_unknown) {
     uint64_t handle = 0, address = 0;
     {
         const Card card;
@@ -399,11 +399,11 @@ TEST_F(Open, debug_mode_ends_with_the_context) {
         debug.op = HL_DEBUG_OP_SET_MODE;
         debug.enable = 1;
         EXPECT_EQ(hlthunk_debug(card.fd, &debug), 0);
-        EXPECT_EQ(hlthunk_debug(card.fd, &debug), -EFAULT); // it is on
+        EXPECT_EQ(hlthunk_debug(card.fd, &debug), -EFAULT); // it is on already
     }
 }
 
-TEST_F(Open, descriptors_close_on_exec) {
+TEST_F(Open, descriptors_have_close_on_exec) {
     const Card card;
     const Control control(0);
     for (const int fd : {card.fd, control.fd})
@@ -420,19 +420,19 @@ TEST_F(Open, open_statistics_follow_opens_and_closes) {
         EXPECT_EQ(control.stats().is_compute_ctx_active, 1);
         EXPECT_EQ(open_card(name), -EBUSY);
         EXPECT_EQ(control.stats().open_counter, i);
-        EXPECT_EQ(close(fd), 0); // as a program may do that never heard of hlthunk_close
+        EXPECT_EQ(close(fd), 0); // as in a program that does not know hlthunk_close
         EXPECT_EQ(control.stats().is_compute_ctx_active, 0);
     }
 }
 
-// ---- the next generation ----------------------------------------------------------------------------------------
+// ---- Gaudi3 -----------------------------------------------------------------------------------------------------
 
 class OpenGaudi3 : public SoftTest {
 protected:
     OpenGaudi3() { set("SOFTGAUDI_MODEL", "gaudi3"); }
 };
 
-TEST_F(OpenGaudi3, has_its_own_identity) {
+TEST_F(OpenGaudi3, identity_is_that_of_gaudi3) {
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_GAUDI3), 8);
     EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_GAUDI2), 0);
     const Card card;
@@ -446,7 +446,7 @@ TEST_F(OpenGaudi3, has_its_own_identity) {
     EXPECT_EQ(info.edma_enabled_mask, 0u);
 }
 
-TEST_F(OpenGaudi3, refuses_submissions_on_every_queue) {
+TEST_F(OpenGaudi3, submissions_on_every_queue_are_refused) {
     Card card;
     const uint64_t buffer = card.place(Packets().nop());
     for (uint32_t queue = 0; queue < 262; ++queue) {
@@ -459,7 +459,7 @@ TEST_F(OpenGaudi3, refuses_submissions_on_every_queue) {
     EXPECT_EQ(hlthunk_get_device_status_info(card.fd), HL_DEVICE_STATUS_OPERATIONAL);
 }
 
-TEST_F(OpenGaudi3, gives_memory_in_the_page_sizes_it_names) {
+TEST_F(OpenGaudi3, allocation_in_each_offered_page_size_succeeds) {
     const Card card;
     uint64_t sizes = 0;
     ASSERT_EQ(hlthunk_get_dev_memalloc_page_orders(card.fd, &sizes), 0);
@@ -483,13 +483,13 @@ TEST_F(OpenGaudi3, gives_memory_in_the_page_sizes_it_names) {
     EXPECT_EQ(sizes & -sizes, 32 * kMiB);
 }
 
-TEST_F(OpenGaudi3, refuses_a_page_size_that_is_no_power_of_two) {
+TEST_F(OpenGaudi3, page_size_not_a_power_of_two_is_refused) {
     const Card card;
     for (const uint64_t page : {48 * kMiB, 96 * kMiB, 32 * kMiB + 1, kPage})
         EXPECT_EQ(error_of([&] { return hlthunk_device_memory_alloc(card.fd, 1, page, false, false); }), EINVAL);
 }
 
-TEST_F(OpenGaudi3, all_of_its_memory_can_be_had) {
+TEST_F(OpenGaudi3, whole_memory_can_be_allocated) {
     const Card card;
     hlthunk_hw_ip_info info{};
     ASSERT_EQ(hlthunk_get_hw_ip_info(card.fd, &info), 0);
@@ -500,7 +500,7 @@ TEST_F(OpenGaudi3, all_of_its_memory_can_be_had) {
     EXPECT_NE(hlthunk_device_memory_alloc(card.fd, info.dram_size, 0, false, false), 0u);
 }
 
-TEST_F(OpenGaudi3, exports_memory) {
+TEST_F(OpenGaudi3, memory_can_be_exported) {
     Card card;
     const uint64_t address = card.memory(64 * kMiB);
     const int fd = hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, address, 64 * kMiB, 0, O_RDWR | O_CLOEXEC);

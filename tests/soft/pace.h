@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of the model's time share.
+// Helpers of the tests of modelled time.
 #pragma once
 
 #include "soft.h"
 
 namespace soft {
 
-/// Of the model's clock, in nanoseconds.
+/// Nanoseconds on the model's clock.
 inline uint64_t now(const Card &card) {
     hlthunk_time_sync_info info{};
     EXPECT_EQ(hlthunk_get_time_sync_info(card.fd, &info), 0);
     return info.device_time;
 }
 
-/// A card, memory on both sides, and copies between them.
+/// A card, host and card memory, and copies between the two.
 class Bench : public Card {
 public:
     explicit Bench(const char *bus_id = nullptr, uint32_t size = 1'000'000)
@@ -29,10 +29,10 @@ public:
     uint64_t device, other, host_address, back_address;
 };
 
-/// What a word shows now, to this thread, whoever wrote it.
-template <class Word>
-Word look(const Word &word) {
-    return *const_cast<const volatile Word *>(&word);
+/// Reads a value that the card may write at any time.
+template <class Value>
+Value read_value(const Value &value) {
+    return *const_cast<const volatile Value *>(&value);
 }
 
 } // namespace soft

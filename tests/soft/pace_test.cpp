@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SOFTGAUDI_PACE on the machine's own clock, where only "not earlier" can be said, and without any time at all.
+// SOFTGAUDI_PACE on the real clock, where a test can only check "not earlier", and null pace.
 #include "pace.h"
 
 #include <ctime>
@@ -16,7 +16,7 @@ uint64_t monotonic() {
 
 class RealPace : public SoftTest {};
 
-TEST_F(RealPace, a_completion_comes_no_earlier_than_the_link_gives_it) {
+TEST_F(RealPace, completion_is_not_before_the_link_time) {
     set("SOFTGAUDI_PACE", "down:0.1,up:0.05,card:0.2,submit:1000,map:3000");
     Bench card;
     const auto time = [&](auto work) {
@@ -31,7 +31,7 @@ TEST_F(RealPace, a_completion_comes_no_earlier_than_the_link_gives_it) {
     EXPECT_GE(time([&] { card.map(data); }), 3'000'000u);
 }
 
-TEST_F(RealPace, two_copies_down_take_the_link_one_after_the_other) {
+TEST_F(RealPace, two_copies_down_share_the_link) {
     set("SOFTGAUDI_PACE", "down:0.1");
     Bench card;
     const uint64_t start = monotonic();
@@ -41,14 +41,14 @@ TEST_F(RealPace, two_copies_down_take_the_link_one_after_the_other) {
     EXPECT_GE(monotonic() - start, 20'000'000u);
 }
 
-TEST_F(RealPace, a_completion_word_comes_no_earlier_than_the_copies_before_it) {
+TEST_F(RealPace, completion_flag_is_not_before_earlier_copies) {
     set("SOFTGAUDI_PACE", "up:0.05");
     Bench card;
-    uint32_t word = 0;
-    const uint64_t address = card.map(&word, sizeof word);
+    uint32_t flag = 0;
+    const uint64_t address = card.map(&flag, sizeof flag);
     const uint64_t start = monotonic();
     const uint64_t seq = card.submit(kUp, card.up().message(address, 1));
-    while (look(word) == 0) {
+    while (read_value(flag) == 0) {
     }
     EXPECT_GE(monotonic() - start, 20'000'000u);
     EXPECT_EQ(card.wait(seq), 0);
@@ -56,7 +56,7 @@ TEST_F(RealPace, a_completion_word_comes_no_earlier_than_the_copies_before_it) {
 
 class NullPace : public SoftTest {};
 
-TEST_F(NullPace, a_submission_is_complete_when_the_call_returns_and_moved_nothing) {
+TEST_F(NullPace, submission_completes_at_once_and_moves_nothing) {
     set("SOFTGAUDI_PACE", "null");
     Bench card;
     card.host = pattern(card.bytes);
@@ -70,10 +70,10 @@ TEST_F(NullPace, a_submission_is_complete_when_the_call_returns_and_moved_nothin
     EXPECT_EQ(card.back, std::vector<unsigned char>(card.bytes, 0));
 }
 
-TEST_F(NullPace, the_first_copies_can_be_made_all_the_same) {
+TEST_F(NullPace, copies_within_the_budget_move_bytes) {
     set("SOFTGAUDI_PACE", "null:1");
     Bench card(nullptr, kMiB / 2);
-    std::ranges::copy(pattern(card.bytes), card.host.begin()); // in place: it is mapped
+    std::ranges::copy(pattern(card.bytes), card.host.begin()); // in place, because it is mapped
     card.run(kDown, card.down());
     card.run(kUp, card.up());
     EXPECT_EQ(card.back, card.host);
@@ -82,16 +82,16 @@ TEST_F(NullPace, the_first_copies_can_be_made_all_the_same) {
     EXPECT_EQ(card.back, std::vector<unsigned char>(card.bytes, 0));
 }
 
-TEST_F(NullPace, completion_words_are_still_written) {
+TEST_F(NullPace, completion_flags_are_written) {
     set("SOFTGAUDI_PACE", "null");
     Bench card;
-    uint32_t word = 0;
-    const uint64_t address = card.map(&word, sizeof word);
+    uint32_t flag = 0;
+    const uint64_t address = card.map(&flag, sizeof flag);
     card.submit(kDown, card.down().message(address, 42));
-    EXPECT_EQ(look(word), 42u);
+    EXPECT_EQ(read_value(flag), 42u);
 }
 
-TEST_F(NullPace, bytes_are_still_counted) {
+TEST_F(NullPace, bytes_are_counted) {
     set("SOFTGAUDI_PACE", "null");
     Bench card(nullptr, kMiB);
     card.submit(kDown, card.down());
@@ -103,7 +103,7 @@ TEST_F(NullPace, bytes_are_still_counted) {
     EXPECT_EQ(counters.tx_throughput, 2048u);
 }
 
-TEST_F(NullPace, a_bad_address_is_still_an_error) {
+TEST_F(NullPace, unmapped_address_is_an_error) {
     set("SOFTGAUDI_PACE", "null");
     Bench card;
     const uint64_t seq = card.submit(kDown, Packets().copy(0x1234, card.device, 100));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each kind of packet does, and where command buffers may lie.
+// The effect of each packet, and the memory that command buffers can be in.
 #include "steps.h"
 
 using namespace soft;
@@ -14,13 +14,13 @@ uint64_t object_register(uint32_t object) { return kSyncObjects + 4 * uint64_t{o
 
 constexpr uint32_t kAddOne = 1u << 31 | 1;
 
-/// Whether the object has this value now: a monitor fires at once if so.
+/// Whether the object has this value now: a monitor fires at once if it has.
 bool object_is(Card &card, uint32_t object, uint32_t value) {
     uint32_t seen = 0;
     const uint64_t at = card.map(&seen, sizeof seen);
     card.run(kDown, Packets().monitor(2000, object, value, at, 1));
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, at), 0);
-    // One that did not fire must not fire later either.
+    // A monitor that did not fire must not fire later.
     card.run(kDown, Packets().monitor(2000, 8000, 0, object_register(8001), 0));
     return seen == 1;
 }
@@ -30,7 +30,7 @@ struct Payload {
     uint32_t data;
 };
 
-/// A monitor that makes several writes: each one's payload stands in the next monitor's registers.
+/// A monitor with several writes: the payload of each is in the registers of the next monitor.
 Packets several_writes(uint32_t monitor, uint32_t object, uint32_t value, const std::vector<Payload> &payloads) {
     Packets packets;
     for (uint32_t i = 1; i < payloads.size(); ++i) {
@@ -71,7 +71,7 @@ TEST_F(Packet, message_writes_to_card_memory_and_sram) {
     }
 }
 
-TEST_F(Packet, message_can_carry_the_time) {
+TEST_F(Packet, message_with_timestamp_writes_the_time) {
     Card card;
     std::vector<uint64_t> times(2);
     const uint64_t at = card.map(times);
@@ -81,7 +81,7 @@ TEST_F(Packet, message_can_carry_the_time) {
     EXPECT_GE(times[1], times[0]);
 }
 
-TEST_F(Packet, message_after_a_copy_finds_the_copy_done) {
+TEST_F(Packet, message_after_a_copy_arrives_after_its_bytes) {
     Card card;
     auto out = pattern(kMiB);
     std::vector<unsigned char> back(out.size());
@@ -93,7 +93,7 @@ TEST_F(Packet, message_after_a_copy_finds_the_copy_done) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::atomic_ref(flag[0]).load() == 0 && std::chrono::steady_clock::now() < give_up)
         std::this_thread::yield();
-    EXPECT_EQ(out, back); // before the wait
+    EXPECT_EQ(out, back); // checked before the wait
     EXPECT_EQ(card.wait(seq), 0);
 }
 
@@ -112,13 +112,13 @@ TEST_F(Packet, sync_objects_are_set_and_added_to) {
     EXPECT_TRUE(object_is(card, kObject, 2));
 }
 
-TEST_F(Packet, sync_objects_can_be_written_by_long_messages) {
+TEST_F(Packet, long_message_sets_a_sync_object) {
     Card card;
     card.run(kDown, Packets().message(object_register(kObject), 20).message(object_register(kObject), kAddOne));
     EXPECT_TRUE(object_is(card, kObject, 21));
 }
 
-TEST_F(Packet, sync_objects_are_zero_again_after_the_card_was_reopened) {
+TEST_F(Packet, reopen_clears_sync_objects) {
     {
         Card card;
         card.run(kDown, Packets().set_object(kObject, 7));
@@ -127,7 +127,7 @@ TEST_F(Packet, sync_objects_are_zero_again_after_the_card_was_reopened) {
     EXPECT_TRUE(object_is(card, kObject, 0));
 }
 
-TEST_F(Packet, monitor_for_equality_fires_when_the_value_is_met_exactly) {
+TEST_F(Packet, equality_monitor_fires_at_the_exact_value) {
     Card card;
     const uint32_t count = kObject + 64;
     card.run(kDown, Packets().monitor(kMonitor, kObject, 5, object_register(count), kAddOne).set_object(kObject, 4));
@@ -138,7 +138,7 @@ TEST_F(Packet, monitor_for_equality_fires_when_the_value_is_met_exactly) {
     EXPECT_TRUE(object_is(card, count, 1));
 }
 
-TEST_F(Packet, monitor_for_at_least_fires_when_the_value_is_passed) {
+TEST_F(Packet, at_least_monitor_fires_above_the_value) {
     Card card;
     const uint32_t count = kObject + 64;
     card.run(kDown,
@@ -148,7 +148,7 @@ TEST_F(Packet, monitor_for_at_least_fires_when_the_value_is_passed) {
     EXPECT_TRUE(object_is(card, count, 1));
 }
 
-TEST_F(Packet, monitor_fires_once_each_time_it_is_armed) {
+TEST_F(Packet, monitor_fires_once_per_arming) {
     Card card;
     const uint32_t count = kObject + 64;
     const auto arm = Packets().monitor(kMonitor, kObject, 3, object_register(count), kAddOne);
@@ -181,7 +181,7 @@ TEST_F(Packet, monitor_makes_up_to_four_writes) {
     }
 }
 
-TEST_F(Packet, monitor_over_several_objects_waits_for_all_of_them) {
+TEST_F(Packet, monitor_of_a_group_waits_for_all_objects) {
     Card card;
     const uint32_t count = kObject + 64;
     Packets arm;
@@ -205,7 +205,7 @@ TEST_F(Packet, monitors_reach_objects_beyond_the_first_2048) {
     for (const uint32_t object : {2048u + 8 * 64 + 3, 4099u, 8191u}) {
         std::vector<uint32_t> word(1);
         card.run(kDown, Packets().monitor(kMonitor, object, 1, card.map(word), 1));
-        card.run(kDown, Packets().set_object(object % 2048, 1)); // the same low bits of its group
+        card.run(kDown, Packets().set_object(object % 2048, 1)); // with the same low bits in its group
         EXPECT_EQ(word[0], 0u) << object;
         card.run(kDown, Packets().set_object(object, 1));
         EXPECT_EQ(word[0], 1u) << object;
@@ -264,7 +264,7 @@ TEST_F(Packet, monitor_writes_to_card_memory_and_sram) {
 
 // ---- fences
 
-TEST_F(Packet, fence_is_opened_by_another_queue_of_the_same_submission) {
+TEST_F(Packet, fence_opens_by_queue_of_the_same_submission) {
     Card card;
     auto out = pattern(kMiB);
     std::vector<unsigned char> back(out.size());
@@ -281,7 +281,7 @@ TEST_F(Packet, fence_is_opened_by_another_queue_of_the_same_submission) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Packet, fence_is_opened_later_by_the_submission_of_another_thread) {
+TEST_F(Packet, fence_opens_by_later_submission_of_another_thread) {
     Card card;
     std::vector<uint32_t> word(1);
     const uint64_t seq = card.submit(
@@ -297,7 +297,7 @@ TEST_F(Packet, fence_is_opened_later_by_the_submission_of_another_thread) {
     other.join();
 }
 
-TEST_F(Packet, fence_waits_for_its_target_and_takes_only_its_decrement) {
+TEST_F(Packet, fence_subtracts_only_its_decrement) {
     Card card;
     const uint64_t first = card.submit(kDown, Packets().fence(3, 2));
     const uint64_t second = card.submit(kDown, Packets().fence(2, 1));
@@ -337,11 +337,11 @@ TEST_F(Packet, nested_buffers_wait_at_the_fence_of_the_lower_processor) {
     std::vector<uint32_t> word(1);
     const auto inner = Packets().fence().message(card.map(word), 1);
     const uint64_t seq = card.submit(1, Packets().nested(card.place(inner), inner.size()));
-    card.run(kUp, opening(1)); // of the upper one: no effect
+    card.run(kUp, opening(1)); // opens the upper fence: no effect
     uint32_t status = 0;
     EXPECT_EQ(card.wait(seq, &status, 1000), 0);
     EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY});
-    card.run(3, Packets().nop()); // another stream of the same engine goes on
+    card.run(3, Packets().nop()); // another stream of the same engine continues
     card.run(kUp, Packets().message(fence_register(0) + 0x10, 1));
     EXPECT_EQ(card.wait(seq), 0);
     EXPECT_EQ(word[0], 1u);
@@ -349,7 +349,7 @@ TEST_F(Packet, nested_buffers_wait_at_the_fence_of_the_lower_processor) {
 
 // ---- buffers that run other buffers
 
-TEST_F(Packet, nested_buffers_run_and_the_outer_one_goes_on) {
+TEST_F(Packet, nested_buffer_returns_to_the_outer_one) {
     Card card;
     std::vector<uint32_t> words(3);
     const uint64_t at = card.map(words);
@@ -367,7 +367,7 @@ TEST_F(Packet, nested_buffers_run_and_the_outer_one_goes_on) {
     }
 }
 
-TEST_F(Packet, buffer_lists_chain_ten_deep) {
+TEST_F(Packet, buffer_lists_nest_ten_deep) {
     Card card;
     constexpr uint32_t kDepth = 10;
     std::vector<uint32_t> words(kDepth);
@@ -375,7 +375,7 @@ TEST_F(Packet, buffer_lists_chain_ten_deep) {
     std::vector<Packets> buffers(kDepth);
     for (uint32_t i = 0; i < kDepth; ++i) {
         buffers[i].message(at + 4 * i, i + 1);
-        if (i + 1 < kDepth) // which entry comes next is read from memory
+        if (i + 1 < kDepth) // memory selects the next entry
             buffers[i].message(index, 2 * (i + 1)).add({0, 0x0E000000}).address(index).address(table);
     }
     for (uint32_t i = 0; i < kDepth; ++i) {
@@ -387,7 +387,7 @@ TEST_F(Packet, buffer_lists_chain_ten_deep) {
         EXPECT_EQ(words[i], i + 1);
 }
 
-TEST_F(Packet, a_list_is_finished_before_the_queue_takes_the_next_buffer) {
+TEST_F(Packet, list_finishes_before_the_next_buffer) {
     Card card;
     std::vector<uint32_t> seen(40);
     const uint64_t at = card.map(seen), index = kSram, table = kSram + 64, slot = kSram + 128;
@@ -409,11 +409,11 @@ TEST_F(Packet, a_list_is_finished_before_the_queue_takes_the_next_buffer) {
 
 // ---- predicates and scalars
 
-TEST_F(Packet, predicates_decide_which_packets_run) {
+TEST_F(Packet, false_predicate_skips_the_packet) {
     Card card;
     std::vector<uint32_t> words(32), flags(32);
     uint32_t joined = 0;
-    for (uint32_t i = 1; i < 32; ++i) { // predicate 0 is not loaded: it always holds
+    for (uint32_t i = 1; i < 32; ++i) { // predicate 0 is always set and never loaded
         flags[i] = i % 3 == 0 ? 0xFFFFFFFF : 0xFFFFFFFE;
         joined |= (i % 5 == 0 ? 1u : 0u) << i;
     }
@@ -432,7 +432,7 @@ TEST_F(Packet, predicates_decide_which_packets_run) {
     }
 }
 
-TEST_F(Packet, scalars_hold_a_packet_that_is_executed_later) {
+TEST_F(Packet, packet_in_scalars_is_executed) {
     Card card;
     std::vector<uint32_t> word(1);
     const uint64_t at = card.map(word);
@@ -440,13 +440,13 @@ TEST_F(Packet, scalars_hold_a_packet_that_is_executed_later) {
     poke(card, kSram, stored.data(), stored.size());
     Packets packets;
     load_and_execute(packets, kScalars | kLoad, kSram);
-    packets.message(kSram, 0xFFFFFFFF); // what was loaded is no longer looked at
+    packets.message(kSram, 0xFFFFFFFF); // the loaded copy is used, not this memory
     load_and_execute(packets, kScalars | kExecute, 0);
     card.run(kOnCard, packets);
     EXPECT_EQ(word[0], 0x1234u);
 }
 
-TEST_F(Packet, short_packets_are_executed_from_either_half_of_the_scalars) {
+TEST_F(Packet, short_packet_in_either_half_of_scalars_is_executed) {
     Card card;
     const auto stored = Packets().set_object(kObject, 5).set_object(kObject + 8, 6);
     poke(card, kSram, stored.data(), stored.size());
@@ -460,7 +460,7 @@ TEST_F(Packet, short_packets_are_executed_from_either_half_of_the_scalars) {
     EXPECT_TRUE(object_is(card, kObject + 8, 6));
 }
 
-// ---- the small ones
+// ---- nop, stop, arbitration
 
 TEST_F(Packet, nop_does_nothing_and_stop_ends_the_buffer) {
     Card card;
@@ -468,11 +468,11 @@ TEST_F(Packet, nop_does_nothing_and_stop_ends_the_buffer) {
     const uint64_t at = card.map(words);
     card.run(kDown, Packets().nop().message(at, 1).nop().stop().message(at + 4, 1));
     EXPECT_EQ(words, (std::vector<uint32_t>{1, 0}));
-    card.run(kDown, Packets().message(at + 4, 2)); // the queue itself goes on
+    card.run(kDown, Packets().message(at + 4, 2)); // the queue continues
     EXPECT_EQ(words[1], 2u);
 }
 
-TEST_F(Packet, arbitration_is_accepted_and_blocks_nobody) {
+TEST_F(Packet, arbitration_does_not_block) {
     Card card;
     std::vector<uint32_t> words(2);
     const uint64_t at = card.map(words), qman = kCfg + 0x4C8A000;
@@ -487,24 +487,24 @@ TEST_F(Packet, arbitration_is_accepted_and_blocks_nobody) {
     lock(second).message(at + 4, 2);
     release(second);
     const uint64_t held = card.submit(0, first);
-    card.run(1, second); // another stream of the engine, while the first holds the lock
+    card.run(1, second); // another stream of the engine, while the first holds the arbiter
     EXPECT_EQ(words, (std::vector<uint32_t>{0, 2}));
     card.run(kUp, opening(0));
     EXPECT_EQ(card.wait(held), 0);
     EXPECT_EQ(words[0], 1u);
 }
 
-TEST_F(Packet, an_empty_buffer_completes) {
+TEST_F(Packet, empty_buffer_completes) {
     Card card;
-    std::array chunks = {Card::chunk(kDown, 0, 0)}; // nothing is fetched, so nothing is looked at
+    std::array chunks = {Card::chunk(kDown, 0, 0)}; // nothing is fetched, so the address is not checked
     uint64_t seq = 0;
     ASSERT_EQ(card.try_submit(chunks, seq), 0);
     EXPECT_EQ(card.wait(seq), 0);
 }
 
-// ---- where buffers lie, how large they are, and in which order they run
+// ---- location, size and order of buffers
 
-TEST_F(Packet, buffers_run_from_host_memory_sram_and_card_memory_at_any_offset) {
+TEST_F(Packet, buffers_run_from_every_kind_of_memory) {
     Card card;
     std::vector<uint32_t> words(4);
     const uint64_t at = card.map(words);
@@ -550,7 +550,7 @@ TEST_F(Packet, thousands_of_packets_in_one_buffer_all_run) {
         ASSERT_EQ(back[i], out[kCount - 1 - i]) << i;
 }
 
-TEST_F(Packet, a_repeated_copy_sees_a_source_that_changed_in_between) {
+TEST_F(Packet, repeated_copy_reads_a_changed_source) {
     Card card;
     std::vector<uint32_t> word(1);
     const uint64_t device = card.memory(), at = card.map(word);
@@ -562,7 +562,7 @@ TEST_F(Packet, a_repeated_copy_sees_a_source_that_changed_in_between) {
     EXPECT_EQ(word[0], 0x03030303u);
 }
 
-TEST_F(Packet, a_queue_runs_its_buffers_in_the_order_of_submission) {
+TEST_F(Packet, queue_runs_buffers_in_submission_order) {
     Card card;
     constexpr uint32_t kCount = 200;
     std::vector<uint32_t> out(kCount), back(kCount);
@@ -586,7 +586,7 @@ TEST_F(Packet, all_eight_device_engines_copy) {
     const uint64_t a = card.memory(), b = card.memory();
     card.run(kDown, Packets().copy(card.map(out), a, static_cast<uint32_t>(out.size())));
     std::vector<hl_cs_chunk> chunks;
-    for (uint32_t i = 0; i < kEdmaQueues.size(); ++i) { // all stand at their fences before the first may go
+    for (uint32_t i = 0; i < kEdmaQueues.size(); ++i) { // all queues wait at their fences before the first is opened
         const auto packets = Packets()
                                  .monitor(kMonitor + i, kObject, 1, edma_fence(i), 1)
                                  .fence()
@@ -603,7 +603,7 @@ TEST_F(Packet, all_eight_device_engines_copy) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Packet, queues_of_compute_engines_take_packets_too) {
+TEST_F(Packet, queues_of_compute_engines_run_packets) {
     Card card;
     std::vector<uint32_t> word(1);
     const uint64_t at = card.map(word);

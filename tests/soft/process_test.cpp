@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several processes and one server: who has a card, what a passed descriptor shares, and what death leaves behind.
-// Children are started before this process has threads, which is what fork and the sanitizers can both live with.
+// Several processes on one server: exclusive open, passed descriptors, and the death of a process. Children are started
+// before this process has threads, because neither fork nor the sanitizers support the opposite.
 #include "soft.h"
 
 #include <csignal>
@@ -27,13 +27,13 @@ protected:
 
 int open_card(const char *bus_id = kName) { return hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, bus_id); }
 
-/// The exit code of a child: whether its expectations held.
+/// The exit code of a child: 0 if its expectations held.
 int verdict() {
     std::fflush(stdout);
     return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
-/// Ends a child as nothing it does can see coming.
+/// Kills a child without warning.
 int kill_child(Child &child) {
     EXPECT_EQ(kill(child.pid(), SIGKILL), 0);
     return child.join();
@@ -53,57 +53,57 @@ bool active(int control) {
 
 // ---- exclusive open ---------------------------------------------------------------------------------------------
 
-TEST_F(Process, a_card_open_in_one_process_is_busy_in_the_others) {
+TEST_F(Process, open_card_is_busy_in_other_processes) {
     Child holder([](int socket) {
         const int fd = open_card();
         EXPECT_GE(fd, 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         EXPECT_EQ(hlthunk_close(fd), 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return verdict();
     });
-    ASSERT_NE(hear(holder.socket()), 0);
+    ASSERT_NE(receive_byte(holder.socket()), 0);
     EXPECT_EQ(open_card(), -EBUSY);
     {
-        const Card next; // the first that is free
+        const Card next; // the first free card
         std::array<char, 13> name{};
         EXPECT_EQ(hlthunk_get_pci_bus_id_from_fd(next.fd, name.data(), 13), 0);
         EXPECT_STRNE(name.data(), kName);
     }
-    tell(holder.socket());
-    ASSERT_NE(hear(holder.socket()), 0);
+    send_byte(holder.socket());
+    ASSERT_NE(receive_byte(holder.socket()), 0);
     const Card card(kName);
-    tell(holder.socket());
+    send_byte(holder.socket());
     EXPECT_EQ(holder.join(), 0);
 }
 
-TEST_F(Process, a_control_node_tells_whether_another_process_has_the_card) {
+TEST_F(Process, control_node_reports_use_by_another_process) {
     Child holder([](int socket) {
-        hear(socket);
+        receive_byte(socket);
         const int fd = open_card();
         EXPECT_GE(fd, 0);
         EXPECT_NE(hlthunk_device_memory_alloc(fd, 2 * kPage, 0, false, false), 0u);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         EXPECT_EQ(close(fd), 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return verdict();
     });
     const int control = hlthunk_open_control(0, nullptr);
     EXPECT_FALSE(active(control));
     EXPECT_EQ(free_memory(control), kPages * kPage);
-    tell(holder.socket());
-    ASSERT_NE(hear(holder.socket()), 0);
+    send_byte(holder.socket());
+    ASSERT_NE(receive_byte(holder.socket()), 0);
     EXPECT_TRUE(active(control));
     EXPECT_EQ(free_memory(control), (kPages - 2) * kPage);
-    tell(holder.socket());
-    ASSERT_NE(hear(holder.socket()), 0);
+    send_byte(holder.socket());
+    ASSERT_NE(receive_byte(holder.socket()), 0);
     EXPECT_FALSE(active(control));
     EXPECT_EQ(free_memory(control), kPages * kPage);
-    tell(holder.socket());
+    send_byte(holder.socket());
     EXPECT_EQ(holder.join(), 0);
     EXPECT_EQ(hlthunk_close(control), 0);
 }
@@ -116,35 +116,35 @@ TEST_F(Process, two_directories_are_two_servers) {
         set("SOFTGAUDI_CARDS", "1");
         Card card(kName);
         EXPECT_NE(card.memory(kPages * kPage), 0u);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 1);
         return verdict();
     });
-    ASSERT_NE(hear(other.socket()), 0);
+    ASSERT_NE(receive_byte(other.socket()), 0);
     {
         Card card(kName);
         EXPECT_EQ(free_memory(card.fd), kPages * kPage);
         EXPECT_NE(card.memory(kPages * kPage), 0u);
         EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 8);
     }
-    tell(other.socket());
+    send_byte(other.socket());
     EXPECT_EQ(other.join(), 0);
     std::filesystem::remove_all(other_dir);
 }
 
 // ---- death ------------------------------------------------------------------------------------------------------
 
-TEST_F(Process, death_of_the_holder_gives_the_card_and_all_its_memory_back) {
+TEST_F(Process, death_of_the_holder_frees_card_and_memory) {
     Child holder([](int socket) {
         Card card(kName);
         const uint64_t address = card.memory(kPages * kPage);
         card.run(kOnCard, Packets().fill(1, address, 4 * kMiB));
-        tell(socket, ::testing::Test::HasFailure() ? 'f' : '.');
-        hear(socket);
+        send_byte(socket, ::testing::Test::HasFailure() ? 'f' : '.');
+        receive_byte(socket);
         return 0;
     });
-    ASSERT_EQ(hear(holder.socket()), '.');
+    ASSERT_EQ(receive_byte(holder.socket()), '.');
     EXPECT_EQ(open_card(), -EBUSY);
     EXPECT_EQ(kill_child(holder), 128 + SIGKILL);
     Card card(kName);
@@ -153,49 +153,49 @@ TEST_F(Process, death_of_the_holder_gives_the_card_and_all_its_memory_back) {
     EXPECT_NE(card.memory(kPages * kPage), 0u);
 }
 
-TEST_F(Process, death_with_work_in_flight_gives_the_card_back) {
+TEST_F(Process, death_with_running_work_frees_the_card) {
     Child holder([](int socket) {
         Card card(kName);
-        const uint64_t parked = card.submit(kDown, Packets().fence()); // which nobody opens
+        const uint64_t parked = card.submit(kDown, Packets().fence()); // a fence that stays closed
         uint32_t status = 0;
         EXPECT_EQ(card.wait(parked, &status, 0), 0);
         EXPECT_EQ(status, HL_WAIT_CS_STATUS_BUSY);
-        tell(socket, ::testing::Test::HasFailure() ? 'f' : '.');
-        hear(socket);
+        send_byte(socket, ::testing::Test::HasFailure() ? 'f' : '.');
+        receive_byte(socket);
         return 0;
     });
-    ASSERT_EQ(hear(holder.socket()), '.');
+    ASSERT_EQ(receive_byte(holder.socket()), '.');
     EXPECT_EQ(kill_child(holder), 128 + SIGKILL);
     Card card(kName);
     EXPECT_TRUE(hlthunk_is_device_idle(card.fd));
     card.run(kDown, Packets().nop());
 }
 
-TEST_F(Process, leftovers_of_the_dead_are_swept_by_the_first_call_of_the_next) {
+TEST_F(Process, next_process_removes_files_of_a_dead_one) {
     Child holder([](int socket) {
         Card card(kName);
         for (int i = 0; i < 5; ++i)
             EXPECT_NE(card.memory(), 0u);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return 0;
     });
     Child next([](int socket) {
-        hear(socket);
+        receive_byte(socket);
         EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 8);
         return verdict();
     });
-    ASSERT_NE(hear(holder.socket()), 0);
+    ASSERT_NE(receive_byte(holder.socket()), 0);
     EXPECT_EQ(blocks(), 5u);
     EXPECT_EQ(kill_child(holder), 128 + SIGKILL);
-    tell(next.socket());
+    send_byte(next.socket());
     EXPECT_EQ(next.join(), 0);
     EXPECT_EQ(blocks(), 0u);
 }
 
-TEST_F(Process, a_newcomer_sweeps_nothing_of_the_living) {
+TEST_F(Process, new_process_keeps_files_of_a_live_one) {
     Child newcomer([](int socket) {
-        hear(socket);
+        receive_byte(socket);
         EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 8);
         EXPECT_EQ(open_card(), -EBUSY);
         return verdict();
@@ -205,20 +205,20 @@ TEST_F(Process, a_newcomer_sweeps_nothing_of_the_living) {
     std::vector<unsigned char> back(out.size());
     const uint64_t address = card.memory();
     card.run(kDown, Packets().copy(card.map(out), address, 4096));
-    tell(newcomer.socket());
+    send_byte(newcomer.socket());
     EXPECT_EQ(newcomer.join(), 0);
     EXPECT_EQ(blocks(), 1u);
     card.run(kUp, Packets().copy(address, card.map(back), 4096));
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Process, a_server_whose_maker_died_half_way_is_made_again) {
+TEST_F(Process, half_created_server_is_created_again) {
     Child maker([](int) {
         EXPECT_EQ(hlthunk_get_device_count(HLTHUNK_DEVICE_DONT_CARE), 8);
         return verdict();
     });
     ASSERT_EQ(maker.join(), 0);
-    // As if the first one had died after making each file and before filling it.
+    // As if the first process had died after it created each file and before it filled it.
     for (const auto &entry : std::filesystem::recursive_directory_iterator(dir())) {
         if (!entry.is_regular_file() || entry.path().filename() != "state")
             continue;
@@ -230,18 +230,18 @@ TEST_F(Process, a_server_whose_maker_died_half_way_is_made_again) {
     card.run(kDown, Packets().nop());
 }
 
-/// Uses the library for longer than it is going to live, and tells every step.
+/// Uses the library until it is killed, and reports every step.
 int use_until_killed(int socket) {
     std::vector<char> host(8192);
     for (int i = 0; i < 100'000; ++i) {
         const int fd = open_card();
         EXPECT_GE(fd, 0);
-        tell(socket);
+        send_byte(socket);
         const uint64_t handle = hlthunk_device_memory_alloc(fd, kPage, 0, false, false);
-        tell(socket);
+        send_byte(socket);
         const uint64_t address = hlthunk_device_memory_map(fd, handle, 0);
         const uint64_t mapped = hlthunk_host_memory_map(fd, host.data(), 0, host.size());
-        tell(socket);
+        send_byte(socket);
         const Packets packets = Packets().fill(1, address, 100'000);
         std::memcpy(host.data(), packets.data(), packets.size());
         auto chunk = Card::chunk(kOnCard, mapped, packets.size());
@@ -250,36 +250,36 @@ int use_until_killed(int socket) {
         in.num_chunks_execute = 1;
         hlthunk_cs_out out{};
         EXPECT_EQ(hlthunk_command_submission(fd, &in, &out), 0);
-        tell(socket);
+        send_byte(socket);
         uint32_t status = 0;
         EXPECT_EQ(hlthunk_wait_for_cs(fd, out.seq, kForever, &status), 0);
         const int dmabuf = hlthunk_device_memory_export_dmabuf_fd(fd, address, kPage, 0);
         uint64_t buffer = 0;
         EXPECT_EQ(hlthunk_request_mapped_command_buffer(fd, 4096, &buffer), 0);
-        tell(socket);
+        send_byte(socket);
         EXPECT_EQ(hlthunk_destroy_command_buffer(fd, buffer), 0);
         EXPECT_EQ(close(dmabuf), 0);
         EXPECT_EQ(hlthunk_memory_unmap(fd, mapped), 0);
-        tell(socket);
+        send_byte(socket);
         EXPECT_EQ(hlthunk_memory_unmap(fd, address), 0);
         EXPECT_EQ(hlthunk_device_memory_free(fd, handle), 0);
-        tell(socket, ::testing::Test::HasFailure() ? 'f' : '.');
+        send_byte(socket, ::testing::Test::HasFailure() ? 'f' : '.');
         EXPECT_EQ(hlthunk_close(fd), 0);
     }
     return verdict();
 }
 
-TEST_F(Process, death_inside_the_library_never_costs_the_card) {
+TEST_F(Process, death_with_the_lock_held_frees_the_card) {
     const unsigned seed = std::random_device()();
     std::mt19937 random(seed);
     std::printf("seed %u\n", seed);
     std::fflush(stdout);
     for (int round = 0; round < 60; ++round) {
         Child child(use_until_killed);
-        // Some die while they make the server or take it, the others anywhere.
+        // Some die while they create or open the server, the others anywhere.
         const unsigned steps = round % 3 == 0 ? 0 : static_cast<unsigned>(random() % 60);
         for (unsigned i = 0; i < steps; ++i)
-            ASSERT_EQ(hear(child.socket()), '.');
+            ASSERT_EQ(receive_byte(child.socket()), '.');
         volatile uint64_t spin = random() % 300'000;
         while (spin > 0)
             spin = spin - 1;
@@ -300,19 +300,19 @@ TEST_F(Process, death_inside_the_library_never_costs_the_card) {
 
 // ---- shared descriptors -----------------------------------------------------------------------------------------
 
-TEST_F(Process, a_passed_descriptor_shares_the_context) {
+TEST_F(Process, passed_descriptor_shares_the_context) {
     Child receiver([](int socket) {
         const int fd = receive_descriptor(socket);
         uint64_t address = 0, handle = 0;
         EXPECT_EQ(read(socket, &address, sizeof address), 8);
         EXPECT_EQ(read(socket, &handle, sizeof handle), 8);
         EXPECT_EQ(free_memory(fd), (kPages - 1) * kPage);
-        // The other's allocation can be mapped here, and its mapping cannot be made twice at one place.
+        // The other process's allocation can be mapped here, but not twice at one address.
         const uint64_t other = hlthunk_device_memory_map(fd, handle, address);
         EXPECT_NE(other, 0u);
         EXPECT_NE(other, address);
         EXPECT_EQ(write(socket, &other, sizeof other), 8);
-        hear(socket);
+        receive_byte(socket);
         EXPECT_EQ(open_card(), -EBUSY);
         EXPECT_EQ(hlthunk_close(fd), 0);
         return verdict();
@@ -326,48 +326,48 @@ TEST_F(Process, a_passed_descriptor_shares_the_context) {
     uint64_t other = 0;
     EXPECT_EQ(read(receiver.socket(), &other, sizeof other), 8);
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
-    EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle), -EINVAL); // mapped by the other
+    EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle), -EINVAL); // the other process mapped it
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, other), 0);
     EXPECT_EQ(hlthunk_device_memory_free(card.fd, handle), 0);
-    tell(receiver.socket());
+    send_byte(receiver.socket());
     EXPECT_EQ(receiver.join(), 0);
-    EXPECT_NE(card.memory(), 0u); // its close was not the last
+    EXPECT_NE(card.memory(), 0u); // the other process's close was not the last
 }
 
-TEST_F(Process, whoever_has_a_passed_descriptor_keeps_the_card) {
+TEST_F(Process, passed_descriptor_keeps_the_card_busy) {
     Child receiver([](int socket) {
         const int fd = receive_descriptor(socket);
         EXPECT_GE(fd, 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         EXPECT_NE(hlthunk_device_memory_alloc(fd, kPage, 0, false, false), 0u);
         EXPECT_EQ(hlthunk_close(fd), 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return verdict();
     });
     {
         const Card card(kName);
         send_descriptor(receiver.socket(), card.fd);
-        ASSERT_NE(hear(receiver.socket()), 0);
+        ASSERT_NE(receive_byte(receiver.socket()), 0);
     }
     EXPECT_EQ(open_card(), -EBUSY);
-    tell(receiver.socket());
-    ASSERT_NE(hear(receiver.socket()), 0);
+    send_byte(receiver.socket());
+    ASSERT_NE(receive_byte(receiver.socket()), 0);
     const Card again(kName);
-    tell(receiver.socket());
+    send_byte(receiver.socket());
     EXPECT_EQ(receiver.join(), 0);
 }
 
-TEST_F(Process, the_receiver_of_a_descriptor_submits_work) {
+TEST_F(Process, receiver_of_a_descriptor_can_submit) {
     const auto out = pattern(kMiB + 5);
     Child receiver([&](int socket) {
         const int fd = receive_descriptor(socket);
         uint64_t address = 0;
         EXPECT_EQ(read(socket, &address, sizeof address), 8);
-        auto mine = out;
-        const Packets packets = Packets().copy(hlthunk_host_memory_map(fd, mine.data(), 0, mine.size()), address,
-                                               static_cast<uint32_t>(mine.size()));
+        auto data = out;
+        const Packets packets = Packets().copy(hlthunk_host_memory_map(fd, data.data(), 0, data.size()), address,
+                                               static_cast<uint32_t>(data.size()));
         std::vector<char> buffer(packets.size());
         std::memcpy(buffer.data(), packets.data(), packets.size());
         auto chunk = Card::chunk(kDown, hlthunk_host_memory_map(fd, buffer.data(), 0, buffer.size()), packets.size());
@@ -379,26 +379,26 @@ TEST_F(Process, the_receiver_of_a_descriptor_submits_work) {
         uint32_t status = 0;
         EXPECT_EQ(hlthunk_wait_for_cs(fd, result.seq, kForever, &status), 0);
         EXPECT_EQ(write(socket, &result.seq, sizeof result.seq), 8);
-        hear(socket);
+        receive_byte(socket);
         return verdict();
     });
     Card card(kName);
     const uint64_t address = card.memory();
-    card.run(kDown, Packets().nop()); // takes number 1
+    card.run(kDown, Packets().nop()); // uses number 1
     send_descriptor(receiver.socket(), card.fd);
     EXPECT_EQ(write(receiver.socket(), &address, sizeof address), 8);
     uint64_t seq = 0;
     ASSERT_EQ(read(receiver.socket(), &seq, sizeof seq), 8);
     EXPECT_EQ(seq, 2u);           // numbers belong to the context
-    EXPECT_EQ(card.wait(seq), 0); // and so does waiting
+    EXPECT_EQ(card.wait(seq), 0); // and so do waits
     std::vector<unsigned char> back(out.size());
     card.run(kUp, Packets().copy(address, card.map(back), static_cast<uint32_t>(back.size())));
     EXPECT_EQ(out, back);
-    tell(receiver.socket());
+    send_byte(receiver.socket());
     EXPECT_EQ(receiver.join(), 0);
 }
 
-TEST_F(Process, two_processes_feed_one_queue_in_turn) {
+TEST_F(Process, two_processes_share_one_queue) {
     constexpr int kRounds = 100;
     const auto add_many = [](Card &card, uint32_t object) {
         uint64_t last = 0;
@@ -409,7 +409,7 @@ TEST_F(Process, two_processes_feed_one_queue_in_turn) {
     Child receiver([&](int socket) {
         const int fd = receive_descriptor(socket);
         {
-            Card card("0000:1a:00.0"); // for its helpers; the descriptor is the passed one
+            Card card("0000:1a:00.0"); // only for its helper functions; the descriptor is the passed one
             const int own = std::exchange(card.fd, fd);
             add_many(card, 1000);
             card.fd = own;
@@ -420,45 +420,46 @@ TEST_F(Process, two_processes_feed_one_queue_in_turn) {
     send_descriptor(receiver.socket(), card.fd);
     add_many(card, 1000);
     EXPECT_EQ(receiver.join(), 0);
-    // All of them: the object equals their sum.
+    // The object equals the sum of all.
     card.run(kDown, Packets().monitor(300, 1000, 2 * kRounds, fence_register(kDown), 1).fence());
 }
 
-TEST_F(Process, host_memory_of_the_other_process_is_reached_or_faults) {
+TEST_F(Process, host_memory_of_another_process_is_copied_or_faults) {
     const auto out = pattern(10000);
     Child receiver([&](int socket) {
         const int fd = receive_descriptor(socket);
-        auto mine = out;
-        const uint64_t address = hlthunk_host_memory_map(fd, mine.data(), 0, mine.size());
+        auto data = out;
+        const uint64_t address = hlthunk_host_memory_map(fd, data.data(), 0, data.size());
         EXPECT_NE(address, 0u);
         EXPECT_EQ(write(socket, &address, sizeof address), 8);
-        hear(socket);
+        receive_byte(socket);
         return verdict();
     });
     Card card(kName);
     send_descriptor(receiver.socket(), card.fd);
-    uint64_t theirs = 0;
-    ASSERT_EQ(read(receiver.socket(), &theirs, sizeof theirs), 8);
+    uint64_t foreign = 0;
+    ASSERT_EQ(read(receiver.socket(), &foreign, sizeof foreign), 8);
     std::vector<unsigned char> back(out.size());
     uint32_t status = 0;
-    const uint64_t seq = card.submit(kDown, Packets().copy(theirs, card.map(back), static_cast<uint32_t>(back.size())));
+    const uint64_t seq =
+        card.submit(kDown, Packets().copy(foreign, card.map(back), static_cast<uint32_t>(back.size())));
     const int result = card.wait(seq, &status);
     if (result == 0) {
         EXPECT_EQ(out, back);
-    } else { // where the system forbids processes to read one another
+    } else { // where the system forbids access to the memory of other processes
         EXPECT_EQ(result, -EIO);
         EXPECT_EQ(status, HL_WAIT_CS_STATUS_ABORTED);
         EXPECT_EQ(hlthunk_get_device_status_info(card.fd), HL_DEVICE_STATUS_IN_RESET);
     }
-    tell(receiver.socket());
+    send_byte(receiver.socket());
     EXPECT_EQ(receiver.join(), 0);
 }
 
-TEST_F(Process, host_memory_of_the_dead_faults) {
+TEST_F(Process, host_memory_of_a_dead_process_faults) {
     Child receiver([&](int socket) {
         const int fd = receive_descriptor(socket);
-        std::vector<char> mine(10000);
-        const uint64_t address = hlthunk_host_memory_map(fd, mine.data(), 0, mine.size());
+        std::vector<char> data(10000);
+        const uint64_t address = hlthunk_host_memory_map(fd, data.data(), 0, data.size());
         EXPECT_EQ(write(socket, &address, sizeof address), 8);
         return verdict();
     });
@@ -466,11 +467,11 @@ TEST_F(Process, host_memory_of_the_dead_faults) {
         Card card(kName);
         const int notifier = hlthunk_notifier_create(card.fd);
         send_descriptor(receiver.socket(), card.fd);
-        uint64_t theirs = 0;
-        ASSERT_EQ(read(receiver.socket(), &theirs, sizeof theirs), 8);
+        uint64_t foreign = 0;
+        ASSERT_EQ(read(receiver.socket(), &foreign, sizeof foreign), 8);
         EXPECT_EQ(receiver.join(), 0);
         const uint64_t device = card.memory();
-        EXPECT_EQ(card.wait(card.submit(kDown, Packets().copy(theirs, device, 10000))), -EIO);
+        EXPECT_EQ(card.wait(card.submit(kDown, Packets().copy(foreign, device, 10000))), -EIO);
         uint64_t events = 0, count = 0;
         EXPECT_EQ(hlthunk_notifier_recv(card.fd, notifier, &events, &count, 0, UINT32_MAX), 0);
         EXPECT_NE(events & HL_NOTIFIER_EVENT_PAGE_FAULT, 0u);
@@ -480,7 +481,7 @@ TEST_F(Process, host_memory_of_the_dead_faults) {
     card.run(kDown, Packets().nop());
 }
 
-TEST_F(Process, a_child_of_fork_uses_the_descriptor_it_inherited) {
+TEST_F(Process, forked_child_uses_the_inherited_descriptor) {
     const int fd = open_card();
     ASSERT_GE(fd, 0);
     const uint64_t handle = hlthunk_device_memory_alloc(fd, kPage, 0, false, false);
@@ -490,25 +491,25 @@ TEST_F(Process, a_child_of_fork_uses_the_descriptor_it_inherited) {
         EXPECT_EQ(free_memory(fd), (kPages - 1) * kPage);
         EXPECT_EQ(open_card(), -EBUSY);
         {
-            Card other("0000:1a:00.0"); // for its helpers; the descriptor is the inherited one
+            Card other("0000:1a:00.0"); // only for its helper functions; the descriptor is the inherited one
             const int own = std::exchange(other.fd, fd);
-            auto mine = out;
-            other.run(kDown, Packets().copy(other.map(mine), address, static_cast<uint32_t>(mine.size())));
+            auto data = out;
+            other.run(kDown, Packets().copy(other.map(data), address, static_cast<uint32_t>(data.size())));
             other.fd = own;
         }
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return verdict();
     });
-    ASSERT_NE(hear(child.socket()), 0);
+    ASSERT_NE(receive_byte(child.socket()), 0);
     EXPECT_EQ(hlthunk_close(fd), 0);
-    EXPECT_EQ(open_card(), -EBUSY); // the child has it
-    tell(child.socket());
+    EXPECT_EQ(open_card(), -EBUSY); // the child still has it open
+    send_byte(child.socket());
     EXPECT_EQ(child.join(), 0);
     const Card card(kName);
 }
 
-TEST_F(Process, a_child_of_fork_may_leave_without_disturbing_its_parent) {
+TEST_F(Process, exit_of_a_forked_child_leaves_the_parent_working) {
     const int fd = open_card();
     ASSERT_GE(fd, 0);
     const uint64_t handle = hlthunk_device_memory_alloc(fd, kPage, 0, false, false);
@@ -519,29 +520,29 @@ TEST_F(Process, a_child_of_fork_may_leave_without_disturbing_its_parent) {
     });
     EXPECT_EQ(child.join(), 0);
     EXPECT_EQ(hlthunk_get_device_status_info(fd), HL_DEVICE_STATUS_OPERATIONAL);
-    EXPECT_EQ(hlthunk_device_memory_free(fd, handle), -EINVAL); // the child's mapping is the context's
+    EXPECT_EQ(hlthunk_device_memory_free(fd, handle), -EINVAL); // the context has the child's mapping
     EXPECT_EQ(hlthunk_close(fd), 0);
 }
 
 // ---- exports ----------------------------------------------------------------------------------------------------
 
-/// Opens the card, has it write `bytes`, and sends an export of them.
+/// Opens the card, makes it write `bytes`, and sends an export of them.
 int export_and_send(int socket, const std::vector<unsigned char> &bytes) {
     Card card(kName);
-    auto mine = bytes;
+    auto data = bytes;
     const uint64_t address = card.memory();
-    card.run(kDown, Packets().copy(card.map(mine), address + 4096, static_cast<uint32_t>(mine.size())));
+    card.run(kDown, Packets().copy(card.map(data), address + 4096, static_cast<uint32_t>(data.size())));
     const int dmabuf =
         hlthunk_device_mapped_memory_export_dmabuf_fd(card.fd, address, kPage - 4096, 4096, O_RDWR | O_CLOEXEC);
     EXPECT_GE(dmabuf, 0);
     send_descriptor(socket, dmabuf);
-    hear(socket);
+    receive_byte(socket);
     EXPECT_EQ(close(dmabuf), 0);
-    EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL); // the other process still has it
+    EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL); // the other process still has it open
     return verdict();
 }
 
-TEST_F(Process, an_export_outlives_its_exporter_and_keeps_the_card_busy) {
+TEST_F(Process, export_of_a_dead_process_keeps_the_card_busy) {
     const auto out = pattern(100000);
     for (const bool killed : {false, true}) {
         Child exporter([&](int socket) { return export_and_send(socket, out); });
@@ -550,7 +551,7 @@ TEST_F(Process, an_export_outlives_its_exporter_and_keeps_the_card_busy) {
         if (killed) {
             EXPECT_EQ(kill_child(exporter), 128 + SIGKILL);
         } else {
-            tell(exporter.socket());
+            send_byte(exporter.socket());
             EXPECT_EQ(exporter.join(), 0);
         }
         const int control = hlthunk_open_control(0, nullptr);
@@ -568,26 +569,26 @@ TEST_F(Process, an_export_outlives_its_exporter_and_keeps_the_card_busy) {
     }
 }
 
-TEST_F(Process, an_importer_that_dies_lets_go) {
+TEST_F(Process, death_of_the_importer_frees_the_card) {
     Child importer([](int socket) {
         const int dmabuf = receive_descriptor(socket);
         EXPECT_GE(dmabuf, 0);
-        tell(socket);
-        hear(socket);
+        send_byte(socket);
+        receive_byte(socket);
         return 0;
     });
     Card card(kName);
     const uint64_t address = card.memory();
     const int dmabuf = hlthunk_device_memory_export_dmabuf_fd(card.fd, address, kPage, 0);
     send_descriptor(importer.socket(), dmabuf);
-    ASSERT_NE(hear(importer.socket()), 0);
+    ASSERT_NE(receive_byte(importer.socket()), 0);
     EXPECT_EQ(close(dmabuf), 0);
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), -EINVAL);
     EXPECT_EQ(kill_child(importer), 128 + SIGKILL);
     EXPECT_EQ(hlthunk_memory_unmap(card.fd, address), 0);
 }
 
-TEST_F(Process, the_name_of_an_export_travels_with_it) {
+TEST_F(Process, passed_export_keeps_its_name) {
     Child exporter([](int socket) { return export_and_send(socket, pattern(4096)); });
     const int dmabuf = receive_descriptor(exporter.socket());
     ASSERT_GE(dmabuf, 0);
@@ -595,7 +596,7 @@ TEST_F(Process, the_name_of_an_export_travels_with_it) {
     EXPECT_GT(readlink(("/proc/self/fd/" + std::to_string(dmabuf)).c_str(), name.data(), name.size() - 1), 0);
     const std::string part = "/dmabuf-4096-" + std::to_string(kPage - 4096) + "-";
     EXPECT_NE(std::string(name.data()).find(part), std::string::npos) << name.data();
-    tell(exporter.socket());
+    send_byte(exporter.socket());
     EXPECT_EQ(exporter.join(), 0);
     EXPECT_EQ(close(dmabuf), 0);
 }

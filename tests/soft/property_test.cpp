@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Long random sequences of calls, good and bad, agree with the reference at every step. SOFTGAUDI_TEST_SEED repeats one.
+// Long random sequences of correct and wrong calls match the reference at every step. SOFTGAUDI_TEST_SEED repeats one.
 #include "reference.h"
 
 #include <bit>
@@ -19,7 +19,7 @@ public:
         EXPECT_EQ(hlthunk_get_hw_ip_info(m_card.fd, &m_info), 0);
         m_region = mmap(nullptr, 4 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         EXPECT_NE(m_region, MAP_FAILED);
-        // Off the boundaries of large pages, which have rules of their own.
+        // Not aligned to large pages, which follow rules of their own.
         auto base = reinterpret_cast<uintptr_t>(m_region);
         base = (base + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB) + kHostPage;
         m_host = reinterpret_cast<unsigned char *>(base);
@@ -86,9 +86,9 @@ public:
         check_host(0, kHostBytes);
         for (const auto &[address, mapping] : m_reference.mappings)
             if (mapping.handle != 0)
-                for (const uint64_t window : windows(mapping.size))
+                for (const uint64_t window : places(mapping.size))
                     check_device(address + window, m_reference.allocations.at(mapping.handle).bytes, window);
-        for (const uint64_t window : windows(m_info.sram_size))
+        for (const uint64_t window : places(m_info.sram_size))
             check_device(m_info.sram_base_address + window, m_reference.sram, window);
     }
 
@@ -96,7 +96,7 @@ public:
     uint64_t refusals() const { return m_refusals; }
 
 private:
-    // ---- chance
+    // ---- random choices
     uint64_t below(uint64_t limit) { return std::uniform_int_distribution<uint64_t>(0, limit - 1)(m_random); }
     bool chance(uint64_t one_in) { return below(one_in) == 0; }
     template <class Map, class Wanted>
@@ -108,7 +108,7 @@ private:
         return found.empty() ? map.end() : found[below(found.size())];
     }
 
-    // ---- what must be refused
+    // ---- refusals
     void refused(uint64_t result, int error) {
         EXPECT_EQ(result, 0u);
         EXPECT_EQ(errno, error);
@@ -130,7 +130,7 @@ private:
         const uint64_t handle = hlthunk_device_memory_alloc(m_card.fd, size, 0, contiguous, chance(2));
         if (rounded > available())
             return refused(handle, ENOMEM);
-        if (handle == 0) { // only pages that lie apart can be the reason
+        if (handle == 0) { // fragmentation is the only valid reason
             EXPECT_TRUE(contiguous && rounded > kPage);
             EXPECT_EQ(errno, ENOMEM);
             return;
@@ -171,7 +171,7 @@ private:
         uint64_t hint = chance(2) ? 0 : m_info.dram_base_address + below(400) * kPage;
         if (hint != 0 && !aligned)
             hint += below(kPage - 1) + 1;
-        // One page more, because the driver does not take a hint that ends where its free block does.
+        // One page more: the driver ignores a hint that ends exactly where its free range ends.
         const bool takes_hint = hint != 0 && aligned && m_reference.is_free(hint, hint + size + kPage);
         const uint64_t address = hlthunk_device_memory_map(m_card.fd, entry->first, hint);
         ASSERT_NE(address, 0u) << strerror(errno);
@@ -294,14 +294,14 @@ private:
         Shadow *bytes = nullptr;
         uint64_t offset = 0;
     };
-    /// Near the start, the middle and the end of so much memory.
-    static std::array<uint64_t, 3> windows(uint64_t size) {
+    /// Near the start, the middle or the end of `size` bytes.
+    static std::array<uint64_t, 3> places(uint64_t size) {
         return {0, size / 2 / kHostPage * kHostPage, size - std::min<uint64_t>(size, 2 * kHostPage)};
     }
     Spot spot(uint64_t size) {
         const auto entry = pick(m_reference.mappings, [&](const auto &mapping) { return mapping.size >= size; });
         if (entry == m_reference.mappings.end() || chance(6)) {
-            const uint64_t offset = windows(m_info.sram_size).at(below(3)) + below(2 * kHostPage - size + 1);
+            const uint64_t offset = places(m_info.sram_size).at(below(3)) + below(2 * kHostPage - size + 1);
             return {m_info.sram_base_address + offset, &m_reference.sram, offset};
         }
         const auto &[address, mapping] = *entry;
@@ -309,7 +309,7 @@ private:
             const uint64_t inside = below(mapping.size - size + 1);
             return {address + inside, &m_reference.host, mapping.offset + inside};
         }
-        const uint64_t inside = windows(mapping.size).at(below(3)) + below(2 * kHostPage - size + 1);
+        const uint64_t inside = places(mapping.size).at(below(3)) + below(2 * kHostPage - size + 1);
         return {address + inside, &m_reference.allocations.at(mapping.handle).bytes, inside};
     }
     void write_host() {
@@ -320,7 +320,7 @@ private:
     }
     void run_packets() {
         Packets packets;
-        std::vector<std::pair<uint64_t, uint64_t>> touched; // of host memory
+        std::vector<std::pair<uint64_t, uint64_t>> touched; // ranges of host memory
         for (uint64_t count = below(8) + 1; count > 0; --count) {
             const auto size = static_cast<uint32_t>(below(chance(3) ? 5000 : 70) + 1);
             const Spot to = spot(size);
@@ -334,7 +334,7 @@ private:
             } else {
                 const Spot from = spot(size);
                 if (from.bytes == to.bytes && from.offset < to.offset + size && to.offset < from.offset + size)
-                    continue; // no order is promised for what overlaps
+                    continue; // overlapping copies have no defined order
                 const auto element = size_t{1} << (size % 8 == 0 && chance(3) ? below(4) : 0);
                 auto bytes = from.bytes->read(from.offset, size);
                 for (size_t i = 0; element > 1 && i < size; i += element)
@@ -361,7 +361,7 @@ private:
         ASSERT_EQ(m_card.wait(seq), 0) << strerror(errno);
     }
 
-    // ---- agreement
+    // ---- comparison
     void check_usage() {
         hlthunk_dram_usage_info usage{};
         ASSERT_EQ(hlthunk_get_dram_usage(m_card.fd, &usage), 0);
@@ -404,20 +404,20 @@ protected:
         }
         walk.check_everything();
         EXPECT_FALSE(HasFailure()) << "at the end with SOFTGAUDI_TEST_SEED=" << seed;
-        // A walk that did nothing would agree with anything.
+        // A sequence without effect would match anything.
         EXPECT_GT(walk.copies(), uint64_t{kSteps} / 4);
         EXPECT_GT(walk.refusals(), uint64_t{kSteps} / 4);
     }
 };
 
-TEST_F(Property, any_sequence_of_calls_agrees_with_the_reference) {
+TEST_F(Property, random_call_sequence_matches_the_reference) {
     const char *wanted = std::getenv("SOFTGAUDI_TEST_SEED");
     walk(wanted ? static_cast<uint32_t>(std::strtoul(wanted, nullptr, 0)) : std::random_device{}());
 }
 
-TEST_F(Property, a_known_sequence_of_calls_agrees_with_the_reference) { walk(20240611); }
+TEST_F(Property, known_call_sequence_matches_the_reference) { walk(20240611); }
 
-TEST_F(Property, a_known_sequence_agrees_with_the_reference_while_writes_are_posted) {
+TEST_F(Property, known_call_sequence_with_posted_writes_matches_the_reference) {
     set("SOFTGAUDI_QUIRKS", "posted");
     walk(3);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A card as simple as it can be told: what a long random sequence of calls must come to.
+// A reference model of a card, as simple as possible, for random sequences of calls.
 #pragma once
 
 #include "soft.h"
@@ -46,8 +46,8 @@ struct Reference {
     };
     struct Mapping {
         uint64_t begin = 0, end = 0; // whole pages
-        uint64_t size = 0;           // from the address on, as the program asked
-        uint64_t handle = 0;         // of device memory, else 0
+        uint64_t size = 0;           // bytes that the program requested, from the address on
+        uint64_t handle = 0;         // handle of device memory; 0 for host memory
         uint64_t offset = 0;         // in host memory
         unsigned exports = 0;
     };
@@ -57,7 +57,7 @@ struct Reference {
     };
 
     std::map<uint64_t, Allocation> allocations;
-    std::map<uint64_t, Mapping> mappings; // by the address that was returned
+    std::map<uint64_t, Mapping> mappings; // by returned address
     std::vector<Export> exports;
     Shadow sram, host;
     uint64_t used = 0;

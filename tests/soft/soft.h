@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of the software Gaudi share. Each test is a process of its own (ctest runs them so), with a server of
-// its own in a fresh directory: set variables with `set` before the first call of the library.
+// Helpers of the tests of the software Gaudi. Each test is a process of its own (ctest runs them so) with a server in a
+// fresh directory: set variables with `set` before the first call of the library.
 #pragma once
 
 #include "thunk/abi.h"
@@ -37,7 +37,7 @@ inline constexpr uint32_t kDown = 0, kUp = 4, kOnCard = 8; // queues
 
 inline void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
 
-/// An empty directory in memory, named by a variable and gone with its owner.
+/// An empty directory on tmpfs whose name is in a variable; removed by the destructor.
 class FreshDirectory {
 public:
     FreshDirectory(const char *variable, std::string name) {
@@ -68,7 +68,7 @@ private:
 
 // ---- packets ----------------------------------------------------------------------------------------------------
 
-/// A command buffer under construction, in the card's own format.
+/// A command buffer in the card's format, built packet by packet.
 class Packets {
 public:
     Packets &copy(uint64_t source, uint64_t destination, uint32_t size, unsigned endian = 0) {
@@ -77,7 +77,7 @@ public:
     Packets &fill(uint64_t value, uint64_t destination, uint32_t size) {
         return add({size, 0x09000000 | 1u << 4}).address(value).address(destination);
     }
-    /// With an engine barrier: after the copies before it.
+    /// With an engine barrier: executed after the copies before it.
     Packets &message(uint64_t address_, uint32_t value) { return add({value, 0x23000000}).address(address_); }
     Packets &short_message(unsigned base, uint32_t offset, uint32_t value) {
         return add({value, 0x04000000 | base << 22 | offset});
@@ -117,12 +117,12 @@ private:
     std::vector<uint32_t> m_words;
 };
 
-/// Address of the fence register that a monitor's payload opens: fence 0 of a stream of PDMA 0 (queues 0 to 3).
+/// Address of fence 0 of a stream of PDMA 0 (queues 0 to 3), as a target of messages.
 inline uint64_t fence_register(uint32_t queue) { return kCfg + 0x4C8A290 + (queue / 4) * 0x10000 + queue % 4 * 4; }
 
 // ---- a card -----------------------------------------------------------------------------------------------------
 
-/// One open card with the few steps that most tests need; failures of a step fail the test.
+/// One open card with the steps that most tests need; a step that fails fails the test.
 class Card {
 public:
     explicit Card(const char *bus_id = nullptr) : fd(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, bus_id)) {
@@ -136,7 +136,7 @@ public:
     Card(const Card &) = delete;
     Card &operator=(const Card &) = delete;
 
-    /// Mapped device memory.
+    /// Allocates and maps device memory.
     uint64_t memory(uint64_t size = kPage) {
         const uint64_t handle = hlthunk_device_memory_alloc(fd, size, 0, false, false);
         EXPECT_NE(handle, 0u) << strerror(errno);
@@ -154,7 +154,7 @@ public:
         return map(data.data(), data.size() * sizeof(T));
     }
 
-    /// Command buffers stay mapped until the card is closed.
+    /// Maps a command buffer, until the card is closed.
     uint64_t place(const Packets &packets) {
         m_buffers.emplace_back(static_cast<const char *>(packets.data()),
                                static_cast<const char *>(packets.data()) + packets.size());
@@ -189,7 +189,7 @@ public:
         uint32_t ignored = 0;
         return hlthunk_wait_for_cs(fd, seq, timeout_us, status ? status : &ignored);
     }
-    /// Submits and waits for the end; the packets must succeed.
+    /// Submits and waits; the packets must succeed.
     void run(uint32_t queue, const Packets &packets) { EXPECT_EQ(wait(submit(queue, packets)), 0) << strerror(errno); }
 
     int fd;
@@ -198,7 +198,7 @@ private:
     std::vector<std::vector<char>> m_buffers;
 };
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that depend on position and seed.
 inline std::vector<unsigned char> pattern(size_t size, unsigned seed = 1) {
     std::vector<unsigned char> bytes(size);
     uint32_t state = seed * 2654435761u + 1;
@@ -211,7 +211,7 @@ inline std::vector<unsigned char> pattern(size_t size, unsigned seed = 1) {
 
 // ---- other processes --------------------------------------------------------------------------------------------
 
-/// Runs `work` in a child that starts from scratch (the server's state is not inherited); its value is the exit code.
+/// Runs `work` in a forked child without the state of the library; the result is the exit code.
 class Child {
 public:
     explicit Child(const std::function<int(int)> &work) {
@@ -248,11 +248,11 @@ private:
     int m_socket = -1;
 };
 
-inline void tell(int socket, char word = '.') { ASSERT_EQ(write(socket, &word, 1), 1); }
-/// Waits for a word from the other side; 0 when it is gone.
-inline char hear(int socket) {
-    char word = 0;
-    return read(socket, &word, 1) == 1 ? word : '\0';
+inline void send_byte(int socket, char byte = '.') { ASSERT_EQ(write(socket, &byte, 1), 1); }
+/// Waits for a byte from the other process; 0 when that has exited.
+inline char receive_byte(int socket) {
+    char byte = 0;
+    return read(socket, &byte, 1) == 1 ? byte : '\0';
 }
 
 inline void send_descriptor(int socket, int fd) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps that the tests of packets, submission, errors and information share.
+// Steps shared by the tests of packets, submission, errors and information.
 #pragma once
 
 #include "soft.h"
@@ -11,12 +11,12 @@ namespace soft {
 
 inline constexpr uint64_t kSram = 0x1000FFFFFD000000;
 inline constexpr uint64_t kSyncObjects = kCfg + 0x4100000;
-inline constexpr uint32_t kObject = 512, kMonitor = 512; // free to use; those below 413 and 289 are the driver's
+inline constexpr uint32_t kObject = 512, kMonitor = 512; // free for programs; the driver uses those below 413 and 289
 inline constexpr uint32_t kTimestampFlag = 0x20;
 
 inline constexpr std::array<uint32_t, 8> kEdmaQueues = {8, 12, 48, 52, 84, 88, 120, 124};
 
-/// Adds 1 to the fence at which a queue stands.
+/// Adds 1 to the fence at which a queue waits.
 inline Packets opening(uint32_t queue) { return Packets().message(fence_register(queue), 1); }
 
 /// The bytes at a device address.
@@ -42,7 +42,7 @@ inline uint32_t hard_resets(int fd) {
     return info.hard_reset_count;
 }
 
-/// The card's notifier; released with it.
+/// The card's notifier; released by the destructor.
 class Notifier {
 public:
     explicit Notifier(const Card &card) : m_card(card.fd), handle(hlthunk_notifier_create(card.fd)) {
@@ -52,7 +52,7 @@ public:
     Notifier(const Notifier &) = delete;
     Notifier &operator=(const Notifier &) = delete;
 
-    /// What happened since the last look, 0 for nothing; waits for it unless told otherwise.
+    /// Events since the last call, 0 for none; waits for the first.
     uint64_t receive(uint32_t timeout_ms = UINT32_MAX) const {
         uint64_t events = 0, count = 0;
         EXPECT_EQ(hlthunk_notifier_recv(m_card, handle, &events, &count, 0, timeout_ms), 0);
@@ -66,7 +66,7 @@ public:
     const int handle;
 };
 
-/// Returns when the thread sleeps in the kernel, as it does inside a call that waits.
+/// Waits until the thread sleeps in a system call.
 inline void wait_until_asleep(const std::atomic<pid_t> &thread) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < give_up) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Submissions: their numbers, the window, what is refused, how waiting for them ends.
+// Submissions: numbers, the submission window, refusals, and waits.
 #include "steps.h"
 
 using namespace soft;
@@ -17,7 +17,7 @@ uint32_t status_of(Card &card, uint64_t seq, uint64_t timeout_us = 0) {
     return status;
 }
 
-/// A wait that fails: the errno, which the return value and errno agree on.
+/// The errno of a wait that fails; return value and errno must agree.
 int failure_of(Card &card, uint64_t seq, uint32_t *status = nullptr) {
     errno = 0;
     const int result = card.wait(seq, status);
@@ -50,7 +50,7 @@ int submit_raw(int fd, hl_cs_chunk *chunks, uint32_t count, uint32_t flags = 0, 
 // ---- numbers
 
 TEST_F(Submission, sequence_numbers_start_at_one_and_grow_by_one) {
-    for (int open = 0; open < 2; ++open) { // and start again with every open
+    for (int open = 0; open < 2; ++open) { // numbers start again with every open
         Card card;
         for (uint64_t expected = 1; expected <= 150; ++expected)
             ASSERT_EQ(card.submit(expected % 8, Packets().nop()), expected);
@@ -76,7 +76,7 @@ TEST_F(Submission, chunks_of_one_submission_run_on_their_own_queues) {
     EXPECT_EQ(out, back);
 }
 
-TEST_F(Submission, completes_only_when_all_its_chunks_have) {
+TEST_F(Submission, completion_waits_for_all_chunks) {
     Card card;
     const auto held = Packets().fence(), nop = Packets().nop();
     std::array chunks = {Card::chunk(kUp, card.place(nop), nop.size()),
@@ -89,7 +89,7 @@ TEST_F(Submission, completes_only_when_all_its_chunks_have) {
     EXPECT_EQ(status_of(card, seq, kForever), kCompleted);
 }
 
-TEST_F(Submission, takes_up_to_512_chunks) {
+TEST_F(Submission, more_than_512_chunks_are_refused) {
     Card card;
     std::vector<uint32_t> count(1);
     const auto packets = Packets().add_object(kObject, 1);
@@ -103,7 +103,7 @@ TEST_F(Submission, takes_up_to_512_chunks) {
 
 // ---- refusals
 
-TEST_F(Submission, refuses_bad_arguments) {
+TEST_F(Submission, wrong_arguments_are_refused) {
     Card card;
     const auto packets = Packets().nop();
     const hl_cs_chunk good = Card::chunk(kDown, card.place(packets), packets.size());
@@ -119,7 +119,7 @@ TEST_F(Submission, refuses_bad_arguments) {
     EXPECT_EQ(submit_raw(-1, chunks.data(), 1), -EBADF);
 }
 
-TEST_F(Submission, refuses_queues_that_are_none_or_the_drivers) {
+TEST_F(Submission, unknown_and_driver_queues_are_refused) {
     Card card;
     const auto packets = Packets().nop();
     for (const uint32_t queue : {260u, 261u, 1000u, UINT32_MAX}) {
@@ -130,7 +130,7 @@ TEST_F(Submission, refuses_queues_that_are_none_or_the_drivers) {
     EXPECT_EQ(counters(card).total_validation_drop_cnt, 4u);
 }
 
-TEST_F(Submission, refuses_driver_owned_command_buffers) {
+TEST_F(Submission, driver_owned_command_buffers_are_refused) {
     Card card;
     uint64_t handle = 0;
     ASSERT_EQ(hlthunk_request_command_buffer(card.fd, 4096, &handle), 0);
@@ -142,7 +142,7 @@ TEST_F(Submission, refuses_driver_owned_command_buffers) {
     EXPECT_EQ(hlthunk_destroy_command_buffer(card.fd, handle), 0);
 }
 
-TEST_F(Submission, one_bad_chunk_refuses_all_and_none_runs) {
+TEST_F(Submission, one_wrong_chunk_refuses_all_chunks) {
     Card card;
     std::vector<uint32_t> word(1);
     const auto packets = Packets().message(card.map(word), 1);
@@ -153,7 +153,7 @@ TEST_F(Submission, one_bad_chunk_refuses_all_and_none_runs) {
     EXPECT_EQ(word[0], 0u);
 }
 
-TEST_F(Submission, a_refused_one_uses_up_its_number_and_leaves_the_result_alone) {
+TEST_F(Submission, refusal_uses_a_number_and_keeps_the_result) {
     Card card;
     EXPECT_EQ(card.submit(kDown, Packets().nop()), 1u);
     hl_cs_chunk chunk = Card::chunk(261, 0, 0);
@@ -164,7 +164,7 @@ TEST_F(Submission, a_refused_one_uses_up_its_number_and_leaves_the_result_alone)
     EXPECT_EQ(card.submit(kDown, Packets().nop()), 3u);
 }
 
-TEST_F(Submission, staged_ones_are_not_permitted) {
+TEST_F(Submission, staged_submission_is_not_permitted) {
     Card card;
     const auto packets = Packets().nop();
     hl_cs_chunk chunk = Card::chunk(kDown, card.place(packets), packets.size());
@@ -179,7 +179,7 @@ TEST_F(Submission, staged_ones_are_not_permitted) {
         EXPECT_EQ(submit_raw(card.fd, &chunk, 1, flags), -EPERM);
 }
 
-TEST_F(Submission, flags_of_other_kinds_of_submission_do_not_pass_for_plain_work) {
+TEST_F(Submission, flags_of_other_submission_kinds_are_refused) {
     Card card;
     const auto packets = Packets().nop();
     hl_cs_chunk chunk = Card::chunk(kDown, card.place(packets), packets.size());
@@ -187,7 +187,7 @@ TEST_F(Submission, flags_of_other_kinds_of_submission_do_not_pass_for_plain_work
         EXPECT_EQ(submit_raw(card.fd, &chunk, 1, flags), -EINVAL) << flags;
 }
 
-TEST_F(Submission, waiting_for_several_at_once_is_not_permitted) {
+TEST_F(Submission, wait_for_multi_cs_is_not_permitted) {
     Card card;
     uint64_t seq = card.submit(kDown, Packets().nop()), timestamp = 0;
     hlthunk_wait_multi_cs_in in{&seq, 1000, 1};
@@ -200,7 +200,7 @@ TEST_F(Submission, waiting_for_several_at_once_is_not_permitted) {
     EXPECT_EQ(hlthunk_wait_for_multi_cs(card.fd, &in, nullptr), -EINVAL);
 }
 
-TEST_F(Submission, gaudi3_has_no_queues_for_programs) {
+TEST_F(Submission, gaudi3_refuses_every_queue) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     Card card;
     const auto packets = Packets().nop();
@@ -211,7 +211,7 @@ TEST_F(Submission, gaudi3_has_no_queues_for_programs) {
     }
 }
 
-TEST_F(Submission, control_descriptors_submit_nothing) {
+TEST_F(Submission, control_descriptor_is_refused) {
     Card card;
     const int control = hlthunk_open_control(0, nullptr);
     ASSERT_GE(control, 0);
@@ -224,7 +224,7 @@ TEST_F(Submission, control_descriptors_submit_nothing) {
 
 // ---- the window, and full queues
 
-TEST_F(Submission, is_held_back_until_the_one_64_numbers_before_has_ended) {
+TEST_F(Submission, full_window_delays_the_submission) {
     Card card;
     const Notifier notifier(card);
     const uint64_t oldest = card.submit(kDown, Packets().fence(), HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT, 3);
@@ -234,7 +234,7 @@ TEST_F(Submission, is_held_back_until_the_one_64_numbers_before_has_ended) {
     EXPECT_EQ(card.wait(done), 0);
     EXPECT_EQ(status_of(card, oldest), kBusy);
     EXPECT_EQ(counters(card).ctx_max_cs_in_flight_drop_cnt, 0u);
-    // The 63 are done: it is the number that counts. The call returns when the oldest one has timed out.
+    // The 63 others are done: only the number counts. The call returns when the oldest submission has timed out.
     const uint64_t next = card.submit(kUp, Packets().nop());
     EXPECT_EQ(next, oldest + 64);
     EXPECT_EQ(notifier.receive(0), uint64_t{HL_NOTIFIER_EVENT_CS_TIMEOUT});
@@ -242,7 +242,7 @@ TEST_F(Submission, is_held_back_until_the_one_64_numbers_before_has_ended) {
     EXPECT_EQ(card.wait(next), 0);
 }
 
-TEST_F(Submission, many_more_than_the_window_pass_one_after_another) {
+TEST_F(Submission, more_than_the_window_complete_in_turn) {
     Card card;
     std::vector<uint32_t> count(1);
     const auto packets = Packets().add_object(kObject, 1);
@@ -256,7 +256,7 @@ TEST_F(Submission, many_more_than_the_window_pass_one_after_another) {
     EXPECT_EQ(count[0], 1u);
 }
 
-TEST_F(Submission, a_full_queue_holds_back_and_is_counted) {
+TEST_F(Submission, full_queue_delays_and_is_counted) {
     Card card;
     const auto packets = Packets().nop();
     std::vector<hl_cs_chunk> chunks(256, Card::chunk(kDown, card.place(packets), packets.size()));
@@ -274,7 +274,7 @@ TEST_F(Submission, a_full_queue_holds_back_and_is_counted) {
     EXPECT_EQ(card.wait(seq), 0);
 }
 
-TEST_F(Submission, a_full_queue_does_not_hold_back_another) {
+TEST_F(Submission, full_queue_does_not_delay_another) {
     Card card;
     const auto packets = Packets().nop();
     std::vector<hl_cs_chunk> chunks(256, Card::chunk(kDown, card.place(packets), packets.size()));
@@ -290,7 +290,7 @@ TEST_F(Submission, a_full_queue_does_not_hold_back_another) {
 
 // ---- restore, signals
 
-TEST_F(Submission, restore_chunks_run_first_when_forced_and_take_a_number) {
+TEST_F(Submission, forced_restore_chunks_run_first_with_their_own_number) {
     Card card;
     std::vector<uint32_t> word(1);
     const auto work = Packets().message(card.map(word), 0x42);
@@ -306,7 +306,7 @@ TEST_F(Submission, restore_chunks_run_first_when_forced_and_take_a_number) {
     EXPECT_EQ(word[0], 0x42u);
 }
 
-TEST_F(Submission, restore_chunks_are_skipped_unless_forced) {
+TEST_F(Submission, unforced_restore_chunks_are_skipped) {
     Card card;
     std::vector<uint32_t> words(2);
     const uint64_t at = card.map(words);
@@ -342,7 +342,7 @@ protected:
     }
 };
 
-TEST_F(Signals, a_queue_waits_for_the_signal_of_another) {
+TEST_F(Signals, queue_waits_for_the_signal_of_another) {
     Card card;
     std::vector<uint32_t> word(1);
     const uint64_t held = card.submit(kDown, Packets().fence());
@@ -361,17 +361,17 @@ TEST_F(Signals, a_queue_waits_for_the_signal_of_another) {
     EXPECT_EQ(card.wait(out.seq), 0);
 }
 
-TEST_F(Signals, a_signal_already_given_needs_no_waiting) {
+TEST_F(Signals, wait_for_completed_signal_submits_nothing) {
     Card card;
     const uint64_t given = signal(card, kDown);
     EXPECT_EQ(card.wait(given), 0);
     hlthunk_wait_out out{};
     EXPECT_EQ(wait(card, kUp, given, out), 0);
     EXPECT_EQ(out.seq, UINT64_MAX);
-    EXPECT_EQ(card.submit(kUp, Packets().nop()), given + 1); // it took no number
+    EXPECT_EQ(card.submit(kUp, Packets().nop()), given + 1); // the wait used no number
 }
 
-TEST_F(Signals, count_up_and_name_their_object) {
+TEST_F(Signals, each_signal_returns_its_object_and_count) {
     Card card;
     hlthunk_signal_in in{};
     for (uint16_t i = 0; i < 3; ++i) {
@@ -383,12 +383,12 @@ TEST_F(Signals, count_up_and_name_their_object) {
     }
 }
 
-TEST_F(Signals, refusals) {
+TEST_F(Signals, wrong_arguments_are_refused) {
     Card card;
     const uint64_t plain = card.submit(kDown, Packets().fence());
     hlthunk_wait_out out{};
-    EXPECT_EQ(wait(card, kUp, plain, out), -EINVAL);     // is no signal
-    EXPECT_EQ(wait(card, kUp, plain + 1, out), -EINVAL); // is yet to come
+    EXPECT_EQ(wait(card, kUp, plain, out), -EINVAL);     // not a signal
+    EXPECT_EQ(wait(card, kUp, plain + 1, out), -EINVAL); // not yet submitted
     EXPECT_EQ(wait(card, kUp, 0, out), -EINVAL);
     const uint64_t given = signal(card, kDown);
     EXPECT_EQ(wait(card, kUp, given, out, 2), -EINVAL);
@@ -410,9 +410,9 @@ TEST_F(Signals, refusals) {
 
 // ---- waiting
 
-class Waiting : public SoftTest {};
+class WaitForCs : public SoftTest {};
 
-TEST_F(Waiting, reports_busy_and_completed) {
+TEST_F(WaitForCs, running_is_busy_and_finished_is_completed) {
     Card card;
     const uint64_t seq = card.submit(kDown, Packets().fence());
     EXPECT_EQ(status_of(card, seq, 0), kBusy);
@@ -422,7 +422,7 @@ TEST_F(Waiting, reports_busy_and_completed) {
     EXPECT_EQ(status_of(card, seq, 0), kCompleted); // again
 }
 
-TEST_F(Waiting, old_submissions_are_gone_and_count_as_completed) {
+TEST_F(WaitForCs, submission_out_of_the_window_is_completed) {
     Card card;
     uint64_t last = 0;
     for (int i = 0; i < 300; ++i)
@@ -433,7 +433,7 @@ TEST_F(Waiting, old_submissions_are_gone_and_count_as_completed) {
     EXPECT_EQ(status_of(card, 0), kCompleted);
 }
 
-TEST_F(Waiting, numbers_never_submitted_are_invalid) {
+TEST_F(WaitForCs, unknown_number_is_refused) {
     Card card;
     EXPECT_EQ(failure_of(card, 1), EINVAL);
     const uint64_t seq = card.submit(kDown, Packets().nop());
@@ -442,7 +442,7 @@ TEST_F(Waiting, numbers_never_submitted_are_invalid) {
     EXPECT_EQ(card.wait(seq), 0);
 }
 
-TEST_F(Waiting, needs_a_place_for_its_results) {
+TEST_F(WaitForCs, null_result_pointer_is_refused) {
     Card card;
     const uint64_t seq = card.submit(kDown, Packets().nop());
     uint32_t status = 0;
@@ -453,7 +453,7 @@ TEST_F(Waiting, needs_a_place_for_its_results) {
     EXPECT_EQ(hlthunk_wait_for_cs(-1, seq, 0, &status), -EBADF);
 }
 
-TEST_F(Waiting, after_a_reset_only_what_it_ended_is_told) {
+TEST_F(WaitForCs, reset_reports_only_aborted_submissions) {
     Card card;
     const uint64_t good = card.submit(kDown, Packets().nop());
     EXPECT_EQ(card.wait(good), 0);
@@ -461,13 +461,13 @@ TEST_F(Waiting, after_a_reset_only_what_it_ended_is_told) {
     uint32_t status = 0;
     EXPECT_EQ(failure_of(card, bad, &status), EIO);
     EXPECT_EQ(status, kAborted);
-    EXPECT_EQ(failure_of(card, bad, &status), EIO); // as often as it is asked
+    EXPECT_EQ(failure_of(card, bad, &status), EIO); // every time
     EXPECT_EQ(failure_of(card, good), EBUSY);
     EXPECT_EQ(failure_of(card, bad + 1), EBUSY);
     EXPECT_EQ(failure_of(card, 0), EBUSY);
 }
 
-TEST_F(Waiting, timestamps_are_given_to_submissions_that_asked) {
+TEST_F(WaitForCs, requested_timestamp_is_returned) {
     Card card;
     const auto now = [] {
         timespec time{};
@@ -492,10 +492,10 @@ TEST_F(Waiting, timestamps_are_given_to_submissions_that_asked) {
     EXPECT_LE(t1, middle);
     EXPECT_LE(middle, t2);
     EXPECT_LE(t2, end);
-    EXPECT_EQ(none, 123u); // left alone
+    EXPECT_EQ(none, 123u); // unchanged
 }
 
-TEST_F(Waiting, outcomes_of_submissions_with_timestamps_outlive_the_window) {
+TEST_F(WaitForCs, timestamped_result_outlives_the_window) {
     Card card;
     const uint64_t ended = card.submit(kDown, Packets().nop(), kTimestampFlag);
     const uint64_t stuck = card.submit(kDown, Packets().fence(), kTimestampFlag | HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT, 1);
@@ -512,7 +512,7 @@ TEST_F(Waiting, outcomes_of_submissions_with_timestamps_outlive_the_window) {
     EXPECT_NE(timestamp, 0u);
     timestamp = 7;
     EXPECT_EQ(hlthunk_wait_for_cs_with_timestamp(card.fd, ended, 0, &status, &timestamp), 0);
-    EXPECT_EQ(timestamp, 7u); // an outcome is told once
+    EXPECT_EQ(timestamp, 7u); // a result is reported once
     EXPECT_EQ(failure_of(card, stuck, &status), ETIMEDOUT);
     EXPECT_EQ(status, kTimedOut);
 }
@@ -521,7 +521,7 @@ TEST_F(Waiting, outcomes_of_submissions_with_timestamps_outlive_the_window) {
 
 class Timeout : public SoftTest {};
 
-TEST_F(Timeout, a_submission_that_hangs_takes_the_card_with_it) {
+TEST_F(Timeout, hanging_submission_resets_the_card) {
     uint32_t before = 0;
     {
         Card card;
@@ -550,14 +550,14 @@ TEST_F(Timeout, a_submission_that_hangs_takes_the_card_with_it) {
     card.run(kDown, Packets().nop());
 }
 
-TEST_F(Timeout, is_noticed_although_nobody_waits_for_the_submission) {
+TEST_F(Timeout, timeout_without_a_waiter_is_detected) {
     Card card;
     const Notifier notifier(card);
     card.submit(kDown, Packets().fence(), 0, 1);
     EXPECT_EQ(notifier.receive(), uint64_t{HL_NOTIFIER_EVENT_CS_TIMEOUT | HL_NOTIFIER_EVENT_DEVICE_RESET});
 }
 
-TEST_F(Timeout, without_a_reset_leaves_the_card_working) {
+TEST_F(Timeout, timeout_without_reset_leaves_the_card_working) {
     Card card;
     const Notifier notifier(card);
     const uint32_t before = hard_resets(card.fd);
@@ -582,13 +582,13 @@ TEST_F(Timeout, only_the_oldest_submission_is_timed) {
     Card card;
     const uint64_t oldest = card.submit(kDown, Packets().fence());
     const uint64_t second = card.submit(kUp, Packets().fence(), HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT, 1);
-    EXPECT_EQ(status_of(card, second, 2'500'000), kBusy); // far beyond its own timeout
+    EXPECT_EQ(status_of(card, second, 2'500'000), kBusy); // far past its own timeout
     card.run(kOnCard, opening(kDown));
     EXPECT_EQ(card.wait(oldest), 0);
     EXPECT_EQ(failure_of(card, second), ETIMEDOUT);
 }
 
-TEST_F(Timeout, only_the_first_of_an_open_is_recorded_and_later_errors_still_are) {
+TEST_F(Timeout, first_timeout_and_first_error_are_recorded) {
     Card card;
     const uint64_t first = card.submit(kDown, Packets().fence(), HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT, 1);
     EXPECT_EQ(failure_of(card, first), ETIMEDOUT);
@@ -607,7 +607,7 @@ TEST_F(Timeout, only_the_first_of_an_open_is_recorded_and_later_errors_still_are
 
 class Threads : public SoftTest {};
 
-TEST_F(Threads, hundreds_on_one_descriptor_each_get_their_own_bytes_back) {
+TEST_F(Threads, hundreds_on_one_descriptor_keep_their_bytes_apart) {
     Card card;
     constexpr unsigned kThreads = 256, kRounds = 4;
     constexpr uint32_t kSize = 20000;
@@ -650,11 +650,11 @@ TEST_F(Threads, hundreds_on_one_descriptor_each_get_their_own_bytes_back) {
     EXPECT_EQ(good.load(), kThreads);
 }
 
-TEST_F(Threads, submissions_to_several_queues_stand_in_the_same_order_in_each) {
+TEST_F(Threads, concurrent_submissions_have_one_order_on_all_queues) {
     Card card;
     constexpr unsigned kThreads = 64;
-    // Each submission passes its word through one slot that all share. It holds the down queue until the up queue has
-    // taken the word: were two submissions in opposite orders in the two queues, words would be mixed up.
+    // Each submission passes its value through one shared slot and holds the down queue until the up queue has taken
+    // the value: values would mix if two submissions had opposite orders in the two queues.
     const uint64_t slot = card.memory();
     const uint32_t filled = kObject, taken = kObject + 8;
     std::vector<uint32_t> out(kThreads), back(kThreads);

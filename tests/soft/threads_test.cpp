@@ -11,7 +11,7 @@ namespace {
 
 class Threads : public SoftTest {};
 
-/// Maps, copies down and up again, checks, unmaps.
+/// Maps, copies down and up, compares, unmaps.
 void round_trip(int fd, uint64_t device, unsigned seed) {
     struct Buffers {
         std::vector<unsigned char> out, back;
@@ -52,7 +52,7 @@ void all_at_once(unsigned threads, const std::function<void(unsigned)> &work) {
         thread.join();
 }
 
-TEST_F(Threads, three_hundred_map_copy_wait_and_unmap_without_mixing_their_bytes) {
+TEST_F(Threads, three_hundred_copying_keep_their_bytes_apart) {
     Card card;
     const uint64_t device = card.memory();
     all_at_once(300, [&](unsigned i) { round_trip(card.fd, device + i * uint64_t{8192}, i); });
@@ -62,7 +62,7 @@ TEST_F(Threads, three_hundred_map_copy_wait_and_unmap_without_mixing_their_bytes
     EXPECT_TRUE(hlthunk_is_device_idle(card.fd));
 }
 
-TEST_F(Threads, a_hundred_on_the_virtual_clock_all_get_done) {
+TEST_F(Threads, hundred_on_the_virtual_clock_all_finish) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:1,submit:1");
     Card card;
     const uint64_t device = card.memory();
@@ -70,7 +70,7 @@ TEST_F(Threads, a_hundred_on_the_virtual_clock_all_get_done) {
     EXPECT_TRUE(hlthunk_is_device_idle(card.fd));
 }
 
-TEST_F(Threads, a_hundred_without_time_all_get_done) {
+TEST_F(Threads, hundred_in_null_pace_all_finish) {
     set("SOFTGAUDI_PACE", "null");
     Card card;
     std::vector<uint32_t> words(100);
@@ -87,7 +87,7 @@ TEST_F(Threads, a_hundred_without_time_all_get_done) {
         EXPECT_EQ(words[i], i + 1);
 }
 
-TEST_F(Threads, many_allocate_and_free_at_once_and_nothing_is_lost) {
+TEST_F(Threads, concurrent_allocations_leak_nothing) {
     Card card;
     all_at_once(64, [&](unsigned) {
         for (int round = 0; round < 10; ++round) {

@@ -16,7 +16,7 @@ constexpr uint32_t kBusy = HL_WAIT_CS_STATUS_BUSY, kCompleted = HL_WAIT_CS_STATU
 
 class VirtualPace : public SoftTest {
 protected:
-    /// What a wait says that may end early.
+    /// The status of a wait that may time out.
     static uint32_t wait(Card &card, uint64_t seq, uint64_t timeout_us) {
         uint32_t status = 99;
         EXPECT_EQ(card.wait(seq, &status, timeout_us), 0);
@@ -24,7 +24,7 @@ protected:
     }
 };
 
-TEST_F(VirtualPace, time_stands_still_while_nothing_is_waited_for) {
+TEST_F(VirtualPace, clock_stands_still_without_a_wait) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card;
     const uint64_t start = now(card);
@@ -33,7 +33,7 @@ TEST_F(VirtualPace, time_stands_still_while_nothing_is_waited_for) {
     EXPECT_NE(start, 0u);
 }
 
-TEST_F(VirtualPace, a_copy_takes_its_bytes_at_the_rate_of_its_link_and_the_submission) {
+TEST_F(VirtualPace, copy_takes_submission_plus_link_time) {
     set("SOFTGAUDI_PACE", "virtual:down:25,up:20,card:100,submit:3");
     Bench card;
     const uint64_t start = now(card);
@@ -47,7 +47,7 @@ TEST_F(VirtualPace, a_copy_takes_its_bytes_at_the_rate_of_its_link_and_the_submi
     EXPECT_EQ(now(card) - up, 3'000u + 10'000);
 }
 
-TEST_F(VirtualPace, a_copy_of_many_pieces_is_rounded_once) {
+TEST_F(VirtualPace, time_of_a_long_copy_is_rounded_once) {
     set("SOFTGAUDI_PACE", "virtual:down:30");
     Bench card(nullptr, 70'000'001);
     const uint64_t start = now(card);
@@ -55,7 +55,7 @@ TEST_F(VirtualPace, a_copy_of_many_pieces_is_rounded_once) {
     EXPECT_EQ(now(card) - start, 2'333'333u);
 }
 
-TEST_F(VirtualPace, links_without_a_figure_take_no_time) {
+TEST_F(VirtualPace, link_without_figure_takes_no_time) {
     set("SOFTGAUDI_PACE", "virtual:up:1");
     Bench card;
     const uint64_t start = now(card);
@@ -63,7 +63,7 @@ TEST_F(VirtualPace, links_without_a_figure_take_no_time) {
     EXPECT_EQ(now(card), start);
 }
 
-TEST_F(VirtualPace, two_copies_down_share_the_link_whatever_their_queues) {
+TEST_F(VirtualPace, copies_down_on_two_queues_share_the_link) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card;
     const uint64_t start = now(card);
@@ -75,7 +75,7 @@ TEST_F(VirtualPace, two_copies_down_share_the_link_whatever_their_queues) {
     EXPECT_EQ(now(card) - start, 2'000'000u);
 }
 
-TEST_F(VirtualPace, down_and_up_at_once_take_half_the_time_of_one_after_the_other) {
+TEST_F(VirtualPace, copies_down_and_up_overlap) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:1");
     Bench card;
     const uint64_t start = now(card);
@@ -90,7 +90,7 @@ TEST_F(VirtualPace, down_and_up_at_once_take_half_the_time_of_one_after_the_othe
     EXPECT_EQ(middle - start, 2'000'000u);
 }
 
-TEST_F(VirtualPace, copies_on_the_card_have_a_link_of_their_own) {
+TEST_F(VirtualPace, copies_on_the_card_overlap_with_others) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:1,card:1");
     Bench card;
     const uint64_t start = now(card);
@@ -101,7 +101,7 @@ TEST_F(VirtualPace, copies_on_the_card_have_a_link_of_their_own) {
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, one_queue_keeps_its_order_though_its_copies_use_different_links) {
+TEST_F(VirtualPace, one_queue_runs_in_order_on_different_links) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:1");
     Bench card;
     const uint64_t start = now(card);
@@ -112,7 +112,7 @@ TEST_F(VirtualPace, one_queue_keeps_its_order_though_its_copies_use_different_li
     EXPECT_EQ(card.wait(first), 0);
 }
 
-TEST_F(VirtualPace, a_fill_takes_the_link_of_the_card) {
+TEST_F(VirtualPace, fill_occupies_the_link_of_the_card) {
     set("SOFTGAUDI_PACE", "virtual:card:2");
     Bench card;
     const uint64_t start = now(card);
@@ -120,7 +120,7 @@ TEST_F(VirtualPace, a_fill_takes_the_link_of_the_card) {
     EXPECT_EQ(now(card) - start, 500'000u);
 }
 
-TEST_F(VirtualPace, submissions_cost_one_after_another) {
+TEST_F(VirtualPace, submission_costs_add_up) {
     set("SOFTGAUDI_PACE", "virtual:submit:5");
     Card card;
     const uint64_t buffer = card.place(Packets().nop());
@@ -134,7 +134,7 @@ TEST_F(VirtualPace, submissions_cost_one_after_another) {
     EXPECT_EQ(now(card) - start, 50'000u);
 }
 
-TEST_F(VirtualPace, every_map_costs) {
+TEST_F(VirtualPace, each_map_takes_its_cost) {
     set("SOFTGAUDI_PACE", "virtual:map:40");
     Card card;
     std::vector<char> data(100);
@@ -145,7 +145,7 @@ TEST_F(VirtualPace, every_map_costs) {
     EXPECT_EQ(now(card) - start, 80'000u);
 }
 
-TEST_F(VirtualPace, a_copy_goes_on_while_the_host_maps) {
+TEST_F(VirtualPace, copy_overlaps_with_host_map) {
     set("SOFTGAUDI_PACE", "virtual:down:1,map:400");
     Bench card;
     std::vector<char> data(100);
@@ -160,7 +160,7 @@ TEST_F(VirtualPace, a_copy_goes_on_while_the_host_maps) {
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, a_wait_that_ends_early_has_waited_exactly_its_time) {
+TEST_F(VirtualPace, wait_past_its_timeout_takes_exactly_that_time) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card;
     const uint64_t start = now(card);
@@ -171,7 +171,7 @@ TEST_F(VirtualPace, a_wait_that_ends_early_has_waited_exactly_its_time) {
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, only_a_poll_that_is_repeated_moves_the_clock) {
+TEST_F(VirtualPace, only_a_repeated_poll_moves_the_clock) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card;
     const uint64_t start = now(card);
@@ -179,14 +179,14 @@ TEST_F(VirtualPace, only_a_poll_that_is_repeated_moves_the_clock) {
     EXPECT_EQ(wait(card, first, 0), kBusy);
     EXPECT_EQ(now(card), start);
     const uint64_t second = card.submit(kDown, card.down());
-    EXPECT_EQ(wait(card, first, 0), kBusy); // something new was submitted: this one is a first poll again
+    EXPECT_EQ(wait(card, first, 0), kBusy); // after a new submission this is a first poll again
     EXPECT_EQ(now(card), start);
     EXPECT_EQ(wait(card, first, 0), kCompleted);
     EXPECT_EQ(now(card) - start, 1'000'000u);
     EXPECT_EQ(card.wait(second), 0);
 }
 
-TEST_F(VirtualPace, a_program_that_polls_several_in_turn_gets_them_all) {
+TEST_F(VirtualPace, polling_several_in_turn_completes_all) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:2");
     Bench card;
     const uint64_t start = now(card);
@@ -204,39 +204,39 @@ TEST_F(VirtualPace, a_program_that_polls_several_in_turn_gets_them_all) {
     EXPECT_EQ(times, (std::vector<uint64_t>{500'000, 1'000'000, 2'000'000}));
 }
 
-TEST_F(VirtualPace, nothing_arrives_before_its_time) {
+TEST_F(VirtualPace, bytes_are_not_visible_before_their_time) {
     set("SOFTGAUDI_PACE", "virtual:up:1,down:1");
     Bench card;
     card.host.assign(card.bytes, 3);
     card.run(kDown, card.down());
-    uint32_t word = 0;
-    const uint64_t address = card.map(&word, sizeof word);
+    uint32_t flag = 0;
+    const uint64_t address = card.map(&flag, sizeof flag);
     const uint64_t start = now(card);
     const uint64_t seq = card.submit(kUp, card.up().message(address, 77));
-    EXPECT_EQ(wait(card, seq, 999), kBusy); // one microsecond short
-    EXPECT_EQ(look(word), 0u);
-    EXPECT_EQ(look(card.back[0]), 0);
-    EXPECT_EQ(look(card.back[card.bytes - 1]), 0);
+    EXPECT_EQ(wait(card, seq, 999), kBusy); // one microsecond too short
+    EXPECT_EQ(read_value(flag), 0u);
+    EXPECT_EQ(read_value(card.back[0]), 0);
+    EXPECT_EQ(read_value(card.back[card.bytes - 1]), 0);
     EXPECT_EQ(card.wait(seq), 0);
-    EXPECT_EQ(look(word), 77u);
+    EXPECT_EQ(read_value(flag), 77u);
     EXPECT_EQ(card.back, card.host);
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, a_program_that_only_polls_memory_makes_progress) {
+TEST_F(VirtualPace, polling_memory_makes_progress) {
     set("SOFTGAUDI_PACE", "virtual:up:1,submit:2");
     Bench card;
-    uint32_t word = 0;
-    const uint64_t address = card.map(&word, sizeof word);
+    uint32_t flag = 0;
+    const uint64_t address = card.map(&flag, sizeof flag);
     const uint64_t start = now(card);
     card.submit(kUp, card.up().message(address, 77));
-    while (look(word) == 0) { // ends, or the test's own time limit does
+    while (read_value(flag) == 0) { // the test's time limit ends it otherwise
     }
-    EXPECT_EQ(look(word), 77u);
+    EXPECT_EQ(read_value(flag), 77u);
     EXPECT_EQ(now(card) - start, 1'002'000u);
 }
 
-TEST_F(VirtualPace, a_program_that_only_asks_makes_progress) {
+TEST_F(VirtualPace, polling_information_makes_progress) {
     set("SOFTGAUDI_PACE", "virtual:up:1");
     Bench card;
     const uint64_t start = now(card);
@@ -246,7 +246,7 @@ TEST_F(VirtualPace, a_program_that_only_asks_makes_progress) {
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, a_stream_at_a_fence_goes_on_at_the_time_it_is_opened) {
+TEST_F(VirtualPace, stream_continues_when_its_fence_opens) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:2");
     Bench card;
     hlthunk_sync_manager_info sync{};
@@ -264,7 +264,7 @@ TEST_F(VirtualPace, a_stream_at_a_fence_goes_on_at_the_time_it_is_opened) {
     EXPECT_EQ(card.wait(first), 0);
 }
 
-TEST_F(VirtualPace, a_fence_that_another_thread_opens_later_ends_a_wait) {
+TEST_F(VirtualPace, fence_opened_by_another_thread_ends_the_wait) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card;
     hlthunk_sync_manager_info sync{};
@@ -286,23 +286,23 @@ TEST_F(VirtualPace, a_fence_that_another_thread_opens_later_ends_a_wait) {
     later.join();
 }
 
-TEST_F(VirtualPace, an_interrupt_comes_at_its_time) {
+TEST_F(VirtualPace, interrupt_comes_at_its_time) {
     set("SOFTGAUDI_PACE", "virtual:up:1");
     Bench card;
-    uint64_t word = 0;
-    const uint64_t address = card.map(&word, sizeof word);
+    uint64_t flag = 0;
+    const uint64_t address = card.map(&flag, sizeof flag);
     const uint64_t start = now(card);
     card.submit(kUp, card.up().message(address, 5).message(kCfg + 0x4C17000, 257));
     uint32_t status = 99;
-    EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &word, 5, 257, 200, &status), 0);
+    EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &flag, 5, 257, 200, &status), 0);
     EXPECT_EQ(status, kBusy);
     EXPECT_EQ(now(card) - start, 200'000u);
-    EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &word, 5, 257, kForever, &status), 0);
+    EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &flag, 5, 257, kForever, &status), 0);
     EXPECT_EQ(status, kCompleted);
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, timestamps_of_submissions_are_of_the_same_clock) {
+TEST_F(VirtualPace, submission_timestamps_use_the_virtual_clock) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card;
     const uint64_t start = now(card);
@@ -317,7 +317,7 @@ TEST_F(VirtualPace, timestamps_of_submissions_are_of_the_same_clock) {
     EXPECT_EQ(second_at - start, 2'000'000u);
 }
 
-TEST_F(VirtualPace, the_window_of_64_makes_the_submitter_wait_for_the_oldest) {
+TEST_F(VirtualPace, full_window_waits_for_the_oldest_submission) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card(nullptr, 1000);
     const uint64_t buffer = card.place(card.down());
@@ -332,7 +332,7 @@ TEST_F(VirtualPace, the_window_of_64_makes_the_submitter_wait_for_the_oldest) {
     EXPECT_EQ(now(card) - start, 200'000u);
 }
 
-TEST_F(VirtualPace, all_cards_share_one_clock) {
+TEST_F(VirtualPace, second_card_has_the_same_clock) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench first("0000:19:00.0"), second("0000:1a:00.0");
     const uint64_t start = now(first);
@@ -340,11 +340,11 @@ TEST_F(VirtualPace, all_cards_share_one_clock) {
     const uint64_t one = first.submit(kDown, first.down()), other = second.submit(kDown, second.down());
     EXPECT_EQ(first.wait(one), 0);
     EXPECT_EQ(second.wait(other), 0);
-    EXPECT_EQ(now(first) - start, 1'000'000u); // each has links of its own
+    EXPECT_EQ(now(first) - start, 1'000'000u); // each card has its own links
     EXPECT_EQ(now(second) - start, 1'000'000u);
 }
 
-TEST_F(VirtualPace, a_pipeline_over_two_cards_overlaps_all_but_its_ends) {
+TEST_F(VirtualPace, pipeline_over_two_cards_overlaps) {
     set("SOFTGAUDI_PACE", "virtual:down:1,up:1");
     constexpr uint32_t kPieces = 8, kPiece = 100'000;
     Card first("0000:19:00.0"), second("0000:1a:00.0");
@@ -404,7 +404,7 @@ std::vector<uint64_t> contended_run(uint32_t seed) {
     return times;
 }
 
-TEST_F(VirtualPace, contention_gives_the_same_times_in_twenty_runs) {
+TEST_F(VirtualPace, contention_takes_the_same_time_in_twenty_runs) {
     set("SOFTGAUDI_PACE", "virtual:down:2,up:1,card:5,submit:0.7");
     const std::vector<uint64_t> once = contended_run(1);
     for (int run = 0; run < 19; ++run)
@@ -412,7 +412,7 @@ TEST_F(VirtualPace, contention_gives_the_same_times_in_twenty_runs) {
     EXPECT_NE(contended_run(2), once);
 }
 
-TEST_F(VirtualPace, another_process_reads_the_same_clock) {
+TEST_F(VirtualPace, second_process_has_the_same_clock) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     Bench card("0000:19:00.0");
     card.run(kDown, card.down());
@@ -425,7 +425,7 @@ TEST_F(VirtualPace, another_process_reads_the_same_clock) {
     EXPECT_EQ(child.join(), 0);
 }
 
-TEST_F(VirtualPace, closing_with_work_in_flight_ends_it) {
+TEST_F(VirtualPace, close_ends_running_work) {
     set("SOFTGAUDI_PACE", "virtual:down:1");
     {
         Bench card;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs bytes as a command buffer, on a bus that is nothing but rules and on a whole card, and ends the program when
-// something happens that must not, whatever the bytes are. For the fuzzer, and for tests with bytes chosen by hand.
+// Runs bytes as a command buffer, on a minimal bus and on a whole card, and aborts when an invariant is violated. Used
+// by the fuzzer and by tests with handmade buffers.
 #pragma once
 
 #include "card.h"
@@ -28,11 +28,11 @@ inline void require(bool holds, const char *what) {
     std::abort();
 }
 
-/// A little memory, in which the command buffer itself lies, so that buffers can call and change themselves.
+/// A small memory that contains the command buffer, so that buffers can call and change themselves.
 class SmallBus final : public softgaudi::Bus {
 public:
     static constexpr size_t kBytes = 16384;
-    static constexpr uint64_t kPatience = 20'000; // packets until the work is no longer wanted
+    static constexpr uint64_t kPatience = 20'000; // packets until cancellation
     using Trap = softgaudi::Trap;
     using MaybeTrap = softgaudi::MaybeTrap;
 
@@ -44,7 +44,7 @@ public:
         running();
         require(!out.empty() && out.size() <= 4096, "a fetch of a strange size");
         const size_t room = reachable(address);
-        // Never more than to the end of a line: whoever fetches must be ready for less than it asked.
+        // Stops at the end of a line, because callers must handle short reads.
         const size_t size = std::min({out.size(), room, 64 - address % 64});
         std::memcpy(out.data(), m_memory.data() + address % (2 * kBytes), size);
         if (size == 0)
@@ -134,15 +134,15 @@ inline softgaudi::MaybeTrap run_on_small_bus(std::span<const unsigned char> prog
     return result;
 }
 
-/// A whole card. Eight-byte operands of the packets stand for addresses near something, so that random ones lead
-/// somewhere: the low three bits choose what, the bits from 8 on where in it.
+/// A whole card. Eight-byte operands encode addresses near something mapped, so that random ones are useful: the low
+/// three bits select a mapping, the bits from 8 on the position in it.
 class WholeCard {
 public:
     static constexpr size_t kBytes = 16384, kGuard = 4096;
-    static constexpr uint64_t kApart = 1 << 20; // between the mappings: none begins where another ends
+    static constexpr uint64_t kApart = 1 << 20; // gap between mappings, so that none begins where another ends
     static constexpr unsigned char kUntouched = 0xA5;
 
-    /// The only one, and there for ever: queues of a card run until the process ends.
+    /// The only instance, never destroyed: the queues of a card run until the process exits.
     static WholeCard &instance() {
         static WholeCard *const only = new WholeCard;
         [[maybe_unused]] static const int once = std::atexit([] {
@@ -154,7 +154,7 @@ public:
     WholeCard(const WholeCard &) = delete;
     WholeCard &operator=(const WholeCard &) = delete;
 
-    /// What waiting for it came to: 0 or a negative errno.
+    /// The result of waiting: 0 or a negative errno.
     int run(std::span<const unsigned char> program, uint32_t queue, uint64_t timeout_ns) {
         const int fd = m_card.open_compute();
         require(fd >= 0, "a card that cannot be opened again");

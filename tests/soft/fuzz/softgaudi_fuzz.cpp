@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libFuzzer: any bytes are a command buffer. The first byte chooses where they run: on a whole card or, much more often
-// because it is much faster, on a small bus.
+// libFuzzer target: any bytes are a command buffer. The first byte selects a whole card or, much more often because it
+// is much faster, the small bus.
 #include "harness.h"
 
 #include <cstddef>
