@@ -2,7 +2,7 @@
 // The directory whose files the processes of one model share.
 #pragma once
 
-#include "common/words.h"
+#include "common/parsing.h"
 
 namespace soft {
 

@@ -2,7 +2,7 @@
 // Fault rules FUNCTION[@DEVICE][#NTH[+]]=ACTION: this file selects the calls, each library defines its actions.
 #pragma once
 
-#include "common/words.h"
+#include "common/parsing.h"
 
 #include <fmt/format.h>
 

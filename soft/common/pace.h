@@ -2,7 +2,7 @@
 // Link speeds as users write them: name:number, separated by commas.
 #pragma once
 
-#include "common/words.h"
+#include "common/parsing.h"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // Settings that a library reads at its start, one after another, until one is wrong.
 #pragma once
 
-#include "common/words.h"
+#include "common/parsing.h"
 
 namespace soft {
 

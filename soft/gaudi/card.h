@@ -108,7 +108,7 @@ public:
     /// 0, or the errno (ENODEV, EBUSY) for everything but information.
     int refusal() const GAUDI_REQUIRES(this);
 
-    // ---- memory (memory.cpp, buffers.cpp)
+    // ---- memory (card_memory.cpp, card_buffers.cpp)
     int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle) GAUDI_REQUIRES(this);
     int free(uint64_t handle) GAUDI_REQUIRES(this);
     int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
@@ -124,7 +124,7 @@ public:
     Place translate(uint64_t address) const GAUDI_REQUIRES(this);
     const Mapping *find_mapping(uint64_t address) const GAUDI_REQUIRES(this);
 
-    // ---- submission (submit.cpp)
+    // ---- submission (card_submission.cpp)
     struct Submission {
         std::span<const hl_cs_chunk> chunks;
         uint32_t flags = 0;
@@ -142,7 +142,7 @@ public:
     bool running(const Job &job) const;
     void finish(const Job &job);
 
-    // ---- errors and events (events.cpp)
+    // ---- errors and events (card_events.cpp)
     void device_error(const DeviceError &error, const Job &job) GAUDI_REQUIRES(this);
     void hard_reset(uint64_t events) GAUDI_REQUIRES(this);
     void mark_lost() GAUDI_REQUIRES(this);
@@ -154,7 +154,7 @@ public:
     void wake_parked() GAUDI_REQUIRES(this);
     void wake_all_waiters() GAUDI_REQUIRES(this);
 
-    // ---- interrupts (interrupts.cpp)
+    // ---- interrupts (card_interrupts.cpp)
     void fire_interrupt(uint32_t interrupt) GAUDI_REQUIRES(this);
     int wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint64_t target, uint32_t interrupt,
                        uint64_t timeout_us, uint32_t &status, uint64_t *timestamp);
