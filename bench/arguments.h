@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the programs here accept: a wrong command line is answered with one sentence and exit code 2.
+// Command lines of the benchmarks: a wrong one prints one sentence and exits with 2.
 #pragma once
 
 #include <charconv>
@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// A whole number above 0, and nothing else.
+/// Parses a whole number above 0.
 inline std::optional<unsigned> number(std::string_view word) {
     unsigned value = 0;
     const char *end = word.data() + word.size();

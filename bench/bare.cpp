@@ -45,7 +45,7 @@ Pages::Pages(std::size_t size)
       m_data(static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     if (m_data == MAP_FAILED)
         throw std::bad_alloc();
-    std::memset(m_data, 1, size); // no page is missing when the clock runs
+    std::memset(m_data, 1, size); // faults in every page before the measurement
 }
 
 Pages::~Pages() { munmap(m_data, m_size); }
@@ -86,7 +86,7 @@ void Bare::submit(std::size_t size, std::size_t stride, unsigned first, unsigned
 }
 
 void Bare::put(std::size_t size, std::size_t stride, unsigned count, unsigned submissions) {
-    // The first copy finds the queue idle and goes alone; the others share the submissions that are left.
+    // The first copy finds the queue idle and is submitted alone; the others share the remaining submissions.
     unsigned done = 0;
     for (unsigned left = submissions; left > 0; --left) {
         const unsigned part = left == submissions && left > 1 ? 1 : (count - done + left - 1) / left;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What softgaudi has counted on one card, or on all cards but one: shows that two sides ask a card for the same.
+// Counters of softgaudi for one card and for all others: prove that both sides of a comparison do the same work.
 #pragma once
 
 #include "samples.h"
@@ -12,9 +12,9 @@ namespace bench {
 struct CardCounts {
     std::uint64_t submissions = 0;
     std::uint64_t packets = 0;
-    std::uint64_t calls = 0; // of any function
+    std::uint64_t calls = 0; // calls of all functions
 
-    struct Both; // on the card with that bus id, and on all the others
+    struct Both; // the card with that bus id, and all others
     static Both so_far(const std::string &stat, const std::string &bus_id);
 
     CardCounts operator-(const CardCounts &before) const {

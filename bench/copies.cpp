@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What our copies cost beyond what they cannot do without.
+// Cost of copies by gaudi_cpy compared with the bare minimum.
 //
 //     bench_copies added ROUNDS STAT    uct_ep_put_zcopy against a bare loop of libhl-thunk calls, with
 //                                       SOFTGAUDI_PACE=null:8; STAT is softgaudi_stat
@@ -29,44 +29,44 @@ std::string size_text(std::size_t size) {
     return size >= 1024 ? std::to_string(size / 1024) + " KiB" : std::to_string(size) + " B";
 }
 
-// ---- the time we add ------------------------------------------------------------------------------------------------
+// ---- added time -----------------------------------------------------------------------------------------------------
 
-/// Bursts of `window` copies, the next when all of the last have ended. Ours gathers copies while the queue is busy, so
-/// a burst costs fewer submissions than copies, and a bare loop with a submission for each would lose. Hence what ours
-/// submits for a burst is counted first, and the bare loop submits as often. The copies lie apart, so that none can be
-/// made one with its neighbour: the packets are as many too. The counts of both are in the result.
-Json added_row(Bare &bare, Transport &ours, const std::string &stat, unsigned rounds, std::size_t size,
+/// Bursts of `window` copies, each after the last has completed. gaudi_cpy batches copies while the queue is busy, so a
+/// burst takes fewer submissions than copies. For a fair comparison its submissions per burst are counted first, and
+/// the bare loop submits as often. The copies are not adjacent, so none can be merged and the number of packets is
+/// equal too. The result holds the counts of both.
+Json added_row(Bare &bare, Transport &transport, const std::string &stat, unsigned rounds, std::size_t size,
                unsigned window) {
-    constexpr unsigned kRuns = 8; // of about half a millisecond, of which the fastest is a sample
+    constexpr unsigned kRuns = 8; // of about half a millisecond; the fastest is the sample
     const unsigned bursts = 128 / window;
     const double operations = double{1} * bursts * window;
     const std::size_t stride = std::max<std::size_t>(128, size * 2);
-    const auto put_ours = [&] {
+    const auto put_transport = [&] {
         for (unsigned i = 0; i < bursts; ++i)
-            ours.put(size, stride, window);
+            transport.put(size, stride, window);
     };
     unsigned submissions = 1;
     const auto put_bare = [&] {
         for (unsigned i = 0; i < bursts; ++i)
             bare.put(size, stride, window, submissions);
     };
-    put_ours(); // opens and maps what is not yet
+    put_transport(); // opens the card and maps the memory
     const auto start = CardCounts::so_far(stat, bare.bus_id());
-    put_ours();
+    put_transport();
     const auto middle = CardCounts::so_far(stat, bare.bus_id());
-    const CardCounts ours_cost = middle.others - start.others;
-    submissions =
-        std::clamp(static_cast<unsigned>(std::lround(static_cast<double>(ours_cost.submissions) / bursts)), 1u, window);
+    const CardCounts transport_cost = middle.others - start.others;
+    submissions = std::clamp(
+        static_cast<unsigned>(std::lround(static_cast<double>(transport_cost.submissions) / bursts)), 1u, window);
     put_bare();
     const CardCounts bare_cost = CardCounts::so_far(stat, bare.bus_id()).card - middle.card;
 
     Json row{{"size_bytes", size},
              {"window", window},
              {"base_cost", bare_cost.per(operations)},
-             {"other_cost", ours_cost.per(operations)}};
+             {"other_cost", transport_cost.per(operations)}};
     row.update(interleave(
                    rounds, [&] { return fastest(kRuns, put_bare) / operations; },
-                   [&] { return fastest(kRuns, put_ours) / operations; })
+                   [&] { return fastest(kRuns, put_transport) / operations; })
                    .json());
     return row;
 }
@@ -75,22 +75,22 @@ Json added(unsigned rounds, const std::string &stat) {
     constexpr std::array<std::size_t, 6> sizes = {8, 64, 512, 4096, 65536, kMiB};
     constexpr unsigned kWindow = 16;
     constexpr std::size_t kMemory = 2 * kMiB * kWindow;
-    Transport ours(kMemory);
-    ours.put(kMiB, 2 * kMiB, kWindow); // takes its card
-    Bare bare(kMemory);                // and this the next one
+    Transport transport(kMemory);
+    transport.put(kMiB, 2 * kMiB, kWindow); // opens a card
+    Bare bare(kMemory);                     // opens the next one
     bare.put(kMiB, 2 * kMiB, kWindow, 1);
     Json rows = Json::array();
     for (const unsigned window : {1u, kWindow})
         for (const std::size_t size : sizes) {
             progress("added time, " + size_text(size) + ", " + std::to_string(window) + " outstanding");
-            rows.push_back(added_row(bare, ours, stat, rounds, size, window));
+            rows.push_back(added_row(bare, transport, stat, rounds, size, window));
         }
     return rows;
 }
 
 // ---- large copies ---------------------------------------------------------------------------------------------------
 
-/// Every page differs from what it was: a copy that is left out shows in the bytes.
+/// Changes every page, so that a missing copy shows in the bytes.
 void change(char *bytes, std::size_t size) {
     static std::uint64_t seed = 0;
     ++seed;
@@ -98,15 +98,15 @@ void change(char *bytes, std::size_t size) {
         std::memcpy(bytes + i, &seed, sizeof seed);
 }
 
-Json large_row(Transport &ours, unsigned rounds, std::size_t size, bool down) {
+Json large_row(Transport &transport, unsigned rounds, std::size_t size, bool down) {
     Pages other(size);
     Json row{{"size_bytes", size}, {"direction", down ? "host to card" : "card to host"}};
-    // What is copied up was copied down just before, on both sides: the caches have seen the same.
+    // Both sides copy up what they have just copied down: equal state of the caches.
     const auto time = [&](const auto &copy_down, const auto &copy_up) {
         return [&] {
             double best = 0;
             for (unsigned i = 0; i < 3; ++i) { // the fastest, as above
-                change(ours.host(), size);
+                change(transport.host(), size);
                 if (!down)
                     copy_down();
                 const double taken = down ? nanoseconds(copy_down) : nanoseconds(copy_up);
@@ -115,29 +115,29 @@ Json large_row(Transport &ours, unsigned rounds, std::size_t size, bool down) {
             return best;
         };
     };
-    const auto plain_down = [&] { std::memcpy(other.data(), ours.host(), size); };
-    const auto plain_up = [&] { std::memcpy(ours.host(), other.data(), size); };
-    const auto put = [&] { ours.put(size, 0, 1); };
-    const auto get = [&] { ours.get(size, 0, 1); };
+    const auto plain_down = [&] { std::memcpy(other.data(), transport.host(), size); };
+    const auto plain_up = [&] { std::memcpy(transport.host(), other.data(), size); };
+    const auto put = [&] { transport.put(size, 0, 1); };
+    const auto get = [&] { transport.get(size, 0, 1); };
     row.update(interleave(rounds, time(plain_down, plain_up), time(put, get)).json());
 
-    change(ours.host(), size);
-    std::memcpy(other.data(), ours.host(), size);
-    ours.put(size, 0, 1);
-    std::memset(ours.host(), 0, size);
-    ours.get(size, 0, 1);
-    if (std::memcmp(other.data(), ours.host(), size) != 0)
-        throw std::runtime_error("the bytes that came back are not those that were copied");
+    change(transport.host(), size);
+    std::memcpy(other.data(), transport.host(), size);
+    transport.put(size, 0, 1);
+    std::memset(transport.host(), 0, size);
+    transport.get(size, 0, 1);
+    if (std::memcmp(other.data(), transport.host(), size) != 0)
+        throw std::runtime_error("a copy corrupted its bytes");
     return row;
 }
 
 Json large(unsigned rounds) {
-    Transport ours(64 * kMiB);
+    Transport transport(64 * kMiB);
     Json rows = Json::array();
     for (const bool down : {true, false})
         for (const std::size_t size : {16 * kMiB, 64 * kMiB}) {
             progress(std::string(down ? "host to card, " : "card to host, ") + size_text(size));
-            rows.push_back(large_row(ours, rounds, size, down));
+            rows.push_back(large_row(transport, rounds, size, down));
         }
     return rows;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what ./ucx-gaudi bench has measured: bandwidth and latency over size, ours beside the bare driver and the pace.
+"""Draws what ./ucx-gaudi bench has measured: bandwidth and latency over size, the transport beside the bare driver and the pace.
 
     /usr/bin/python3 bench/plot.py build/bench/bench.json build/bench/bench.png
 
@@ -12,7 +12,7 @@ import sys
 try:
     import matplotlib
 except ImportError:
-    sys.exit("there is no matplotlib for this Python: Debian has it as python3-matplotlib")
+    sys.exit("cannot import matplotlib; install the Debian package python3-matplotlib")
 
 matplotlib.use("Agg")  # no screen is needed
 from matplotlib import pyplot  # pylint: disable=wrong-import-position

@@ -26,7 +26,7 @@ void Transport::copy(std::size_t size, std::size_t stride, unsigned count, Post 
         }
     }
     while (comp.count != 0)
-        // A software card needs a core too, and there may be no other. One that takes no time is never waited for.
+        // A software card needs a core, too; a card with null pace never makes this loop wait.
         if (uct_worker_progress(m_interface.worker()) == 0)
             sched_yield();
     check(comp.status, "a copy");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gaudi_cpy as a program uses it through UCT's own API, with the memory that it copies between: host memory registered
-// once, and Gaudi memory of its domain.
+// gaudi_cpy through the API of UCT, with the memory for its copies: registered host memory and Gaudi memory of its
+// domain.
 #pragma once
 
 #include "bare.h"
@@ -20,7 +20,7 @@ public:
 
     char *host() const { return m_host.data(); }
 
-    /// `count` copies of `size` bytes, `stride` bytes apart; returns when their completions have been called.
+    /// Makes `count` copies of `size` bytes, `stride` bytes apart, and waits for their completion callbacks.
     void put(std::size_t size, std::size_t stride, unsigned count);
     void get(std::size_t size, std::size_t stride, unsigned count);
 

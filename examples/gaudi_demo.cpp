@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shows the cards of this machine and copies through each of them, with nothing but libhl-thunk below. It cannot tell a
-// real card from a software one except by asking the library for its name, which it prints.
+// Shows the cards of this machine and copies through each of them, with libhl-thunk alone. Only the version string of
+// the library, which it prints, tells a software card from a real one.
 #include "thunk/owners.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ constexpr std::size_t kBytes = 256 << 20;
 constexpr std::uint32_t kQueueDown = 0; // host to card on a Gaudi2
 constexpr std::uint32_t kQueueUp = 4;   // card to host
 
-/// Leaves the program with the error's sentence; a demonstration has nothing better to do with one.
+/// Prints the error and exits.
 template <class T>
 T get(Result<T> result) {
     if (!result) {
@@ -32,7 +32,7 @@ T get(Result<T> result) {
         return std::move(*result);
 }
 
-/// 97536 as 97,536, whatever locales this machine has.
+/// Formats 97536 as 97,536 in every locale.
 std::string grouped(std::uint64_t number) {
     return number < 1000 ? fmt::format("{}", number) : fmt::format("{},{:03}", grouped(number / 1000), number % 1000);
 }
@@ -43,7 +43,7 @@ struct Seen {
     hlthunk_hw_ip_info info;
 };
 
-/// Asks control nodes only: opening a card would take it from whoever uses it.
+/// Uses control nodes only: opening a card would take it from its user.
 std::vector<Seen> discover(const Library &library) {
     std::vector<Seen> cards;
     fmt::print("{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", "card", "module", "bus id", "name", "DRAM", "SRAM",
@@ -64,14 +64,14 @@ std::vector<Seen> discover(const Library &library) {
     return cards;
 }
 
-/// One linear copy packet in a command buffer of ordinary host memory, as the card's queue reads it.
+/// One linear copy packet in a command buffer in host memory.
 class Copier {
 public:
     explicit Copier(const Device &device) : m_device(device), m_commands(4096 / sizeof(std::uint64_t)) {
         m_mapping = get(map_host(device, m_commands.data(), 4096));
     }
 
-    /// Seconds that it took.
+    /// Returns the seconds that the copy took.
     double copy(std::uint32_t queue, std::uint64_t source, std::uint64_t destination, std::uint32_t size) {
         constexpr std::uint64_t kLinearDma = 0x09000000ull << 32;
         m_commands[0] = kLinearDma | size;
@@ -108,7 +108,7 @@ bool copy_through(const Library &library, const Seen &card, std::vector<std::uin
     Mapping source = get(map_host(device, out.data(), kBytes));
     Mapping destination = get(map_host(device, back.data(), kBytes));
     Copier copier(device);
-    copier.copy(kQueueDown, source.get(), memory.get(), kBytes); // the first touch of memory is no copy's fault
+    copier.copy(kQueueDown, source.get(), memory.get(), kBytes); // warms up the memory before the measurement
     const double down = copier.copy(kQueueDown, source.get(), memory.get(), kBytes);
     const double up = copier.copy(kQueueUp, memory.get(), destination.get(), kBytes);
     const bool same = out == back;

@@ -12,7 +12,7 @@
 namespace e2e {
 namespace {
 
-/// What a program prints.
+/// The output of a program.
 nlohmann::json report(const char *program) {
     FILE *pipe = popen((std::string(program) + " --json").c_str(), "re");
     std::string text;

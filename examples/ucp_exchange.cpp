@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two processes exchange Gaudi memory through UCP, in several ways, and a table tells what the cards moved for it.
+// Two processes exchange Gaudi memory through UCP in several ways, and a table shows the bytes that the cards moved.
 //
 //     ucp_exchange [STAT]            within the machine. STAT reports the counters of the software server
 //                                    (softgaudi_stat); without it, as on real cards, nothing is counted
-//     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA reports theirs (softhca_stat)
+//     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA is softhca_stat
 #include "moved.h"
 #include "ucp_side.h"
 
@@ -31,8 +31,8 @@ struct Exchange {
     const char *name;
     Way way;
     std::size_t size;
-    const char *over;       // for people
-    const char *transports; // for UCX
+    const char *over;       // name for the user
+    const char *transports; // value of UCX_TLS
     bool zero_copy = true;
 };
 
@@ -51,7 +51,7 @@ constexpr Exchange kRdma[] = {
     {"send and receive", Way::tag, 64 << 20, "RDMA", "rc_v,gaudi_cpy", false},
 };
 
-/// The programs that report what was counted.
+/// Programs that report the counters.
 struct Stats {
     const char *cards = nullptr;
     const char *hcas = nullptr;
@@ -63,7 +63,7 @@ std::string size_text(std::uint64_t bytes) {
                               : fmt::format("{} KiB", bytes >> 10);
 }
 
-void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &theirs) {
+void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &peer) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
     param.memh = memory.handle();
@@ -72,17 +72,17 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
                           : ucp_tag_recv_nbx(side.worker(), memory.data(), what.size, 1, ~0ull, &param),
                     what.name);
     } else if (first) {
-        const RemoteKey key = unpack_key(side.peer(), theirs.key);
+        const RemoteKey key = unpack_key(side.peer(), peer.key);
         side.finish(what.way == Way::put
-                        ? ucp_put_nbx(side.peer(), memory.data(), what.size, theirs.address, key.get(), &param)
-                        : ucp_get_nbx(side.peer(), memory.data(), what.size, theirs.address, key.get(), &param),
+                        ? ucp_put_nbx(side.peer(), memory.data(), what.size, peer.address, key.get(), &param)
+                        : ucp_get_nbx(side.peer(), memory.data(), what.size, peer.address, key.get(), &param),
                     what.name);
         side.flush(side.peer());
     }
     side.meet();
 }
 
-/// One of the two processes. It tells `reporter` when it is about to begin and when it is done, and waits for a word.
+/// Runs one of the two processes. It notifies `reporter` before and after the exchange, and waits for the answer.
 int run_side(int other, int reporter, bool first, const Exchange &what) {
     try {
         setenv("UCX_TLS", what.transports, 1);
@@ -94,9 +94,9 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
         const std::vector<char> bytes = pattern(what.size, 1);
         const bool has_it = first != (what.way == Way::get);
         memory.write(has_it ? bytes : std::vector<char>(what.size));
-        const Place theirs = side.trade(memory.place());
+        const Place peer = side.trade(memory.place());
         report.meet([] {});
-        exchange(side, first, what, memory, theirs);
+        exchange(side, first, what, memory, peer);
         report.meet([] {});
         const bool good = memory.read(what.size) == bytes;
         side.meet();
@@ -114,7 +114,7 @@ void print_within(const Exchange &what, const Moved &moved, bool good) {
                size_text(moved.up), size_text(moved.down), size_text(moved.within), verdict(good));
 }
 
-/// The way the bytes took, by what the HCAs touched.
+/// The path of the bytes, by the counters of the HCAs.
 const char *path(const Moved &moved, std::size_t size) {
     return moved.direct >= 2 * size ? "card -> HCA -> HCA -> card"
            : moved.direct == 0      ? "card -> host memory -> HCA -> HCA -> host memory -> card"
@@ -127,13 +127,13 @@ void print_rdma(const Exchange &what, const Moved &moved, bool good) {
                verdict(good), good ? path(moved, what.size) : "unknown", moved.staged());
 }
 
-/// Whether every byte arrived, and over RDMA the way it should.
+/// Whether every byte arrived, and over RDMA by the expected path.
 bool run(const Exchange &what, const Stats &stats) {
     std::array<int, 2> between{};
     std::array<std::array<int, 2>, 2> reports{};
     for (auto *ends : {between.data(), reports[0].data(), reports[1].data()})
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-            throw Failure("no sockets");
+            throw Failure("cannot create a socket pair");
     std::array<pid_t, 2> sides{};
     for (unsigned i = 0; i < 2; ++i) {
         sides[i] = fork();
@@ -150,7 +150,7 @@ bool run(const Exchange &what, const Stats &stats) {
     Moved moved;
     try {
         Pipe first(reports[0][0]), second(reports[1][0]);
-        first.receive(); // both are ready, and nothing is under way
+        first.receive(); // both sides are ready and idle
         second.receive();
         const Moved before = Moved::so_far(stats.cards, stats.hcas);
         for (Pipe *side : {&first, &second})
@@ -161,7 +161,7 @@ bool run(const Exchange &what, const Stats &stats) {
         for (Pipe *side : {&first, &second})
             side->send({'e'});
     } catch (const Failure &) {
-        good = false; // the side that failed has said why
+        good = false; // the failed side has printed the reason
     }
     for (unsigned i = 0; i < 2; ++i) {
         close(reports[i][0]);

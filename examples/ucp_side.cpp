@@ -22,11 +22,11 @@ void check(ucs_status_t status, const char *what) {
 void Pipe::send(const std::vector<char> &bytes) {
     const std::size_t size = bytes.size();
     if (::send(m_socket, &size, sizeof size, MSG_NOSIGNAL) != sizeof size)
-        throw Failure("the other side is gone");
+        throw Failure("the other process has exited");
     for (std::size_t done = 0; done < size;) {
         const ssize_t put = ::send(m_socket, bytes.data() + done, size - done, MSG_NOSIGNAL);
         if (put <= 0)
-            throw Failure("the other side is gone");
+            throw Failure("the other process has exited");
         done += static_cast<std::size_t>(put);
     }
 }
@@ -34,10 +34,10 @@ void Pipe::send(const std::vector<char> &bytes) {
 std::vector<char> Pipe::receive() {
     std::size_t size = 0;
     if (recv(m_socket, &size, sizeof size, MSG_WAITALL) != sizeof size)
-        throw Failure("the other side is gone");
+        throw Failure("the other process has exited");
     std::vector<char> bytes(size);
     if (size != 0 && recv(m_socket, bytes.data(), size, MSG_WAITALL) != static_cast<ssize_t>(size))
-        throw Failure("the other side is gone");
+        throw Failure("the other process has exited");
     return bytes;
 }
 
@@ -51,7 +51,7 @@ std::uint64_t Pipe::receive_number() {
     const std::vector<char> bytes = receive();
     std::uint64_t number = 0;
     if (bytes.size() != sizeof number)
-        throw Failure("the other side sent no number");
+        throw Failure("the other process sent something other than a number");
     std::memcpy(&number, bytes.data(), sizeof number);
     return number;
 }
@@ -59,7 +59,7 @@ std::uint64_t Pipe::receive_number() {
 void Pipe::check_peer() const {
     char ignored = 0;
     if (recv(m_socket, &ignored, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-        throw Failure("the other side is gone");
+        throw Failure("the other process has exited");
 }
 
 void Pipe::meet(const std::function<void()> &meanwhile) {
@@ -73,7 +73,7 @@ void Pipe::meet(const std::function<void()> &meanwhile) {
 Ended run_in_two_processes(const std::function<void(Pipe &, bool first)> &side) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        throw Failure("no sockets");
+        throw Failure("cannot create a socket pair");
     const pid_t child = fork();
     const bool first = child != 0;
     close(ends[first ? 1 : 0]);
@@ -212,7 +212,7 @@ void Side::progress() {
         return;
     check(armed, "ucp_worker_arm");
     pollfd ready{m_event, POLLIN, 0};
-    // The limit is for a wake-up that never comes: then the request does not end and the test's own limit strikes.
+    // The limit is for a wake-up that never comes: the request then never ends, and the test times out.
     poll(&ready, 1, 1000);
 }
 
@@ -224,7 +224,7 @@ void Side::finish(ucs_status_ptr_t request, const char *what) {
     for (unsigned i = 1; !done(request); ++i) {
         progress();
         if (m_pipe && i % 100'000 == 0)
-            m_pipe->check_peer(); // a side that has crashed answers no more
+            m_pipe->check_peer(); // detects a crashed peer
     }
     ucs_status_t status = UCS_OK;
     if (UCS_PTR_IS_PTR(request)) {
@@ -244,10 +244,10 @@ void Side::flush(ucp_ep_h ep) {
 Place Side::trade(const Place &own) {
     m_pipe->send(own.key);
     m_pipe->send_number(own.address);
-    Place theirs;
-    theirs.key = m_pipe->receive();
-    theirs.address = m_pipe->receive_number();
-    return theirs;
+    Place peer;
+    peer.key = m_pipe->receive();
+    peer.address = m_pipe->receive_number();
+    return peer;
 }
 
 Memory::Memory(Side &side, ucs_memory_type_t type, std::size_t size)
@@ -263,7 +263,7 @@ Memory::Memory(Side &side, ucs_memory_type_t type, std::size_t size)
     attr.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_MEM_TYPE;
     check(ucp_mem_query(m_memh, &attr), "ucp_mem_query");
     if (attr.mem_type != type)
-        throw Failure("memory is not of the type that was asked for");
+        throw Failure("UCX allocated memory of another type");
     m_data = static_cast<char *>(attr.address);
 }
 
@@ -276,7 +276,7 @@ std::vector<char> Memory::key() const { return pack_key(m_side.context(), m_memh
 
 namespace {
 
-/// Something with a key of one's own memory, on the endpoint to oneself.
+/// Runs `operation` with a key of the side's own memory, on the loopback endpoint.
 template <class Operation>
 void loopback(Side &side, const Memory &memory, Operation operation, const char *what) {
     const RemoteKey key = unpack_key(side.self(), memory.key());

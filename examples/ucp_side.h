@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One side of a UCP conversation: context, worker, endpoint, and buffers of host or Gaudi memory.
+// One side of a UCP exchange: context, worker, endpoint, and buffers of host or Gaudi memory.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -16,14 +16,14 @@
 
 namespace e2e {
 
-/// Ends a side with a sentence; the other side sees the broken pipe.
+/// Ends a side with a message; the other side sees the broken pipe.
 struct Failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 void check(ucs_status_t status, const char *what);
 
-/// Blocking words and byte strings between the two processes.
+/// Blocking exchange of bytes and strings between the two processes.
 class Pipe {
 public:
     explicit Pipe(int socket) : m_socket(socket) {}
@@ -31,24 +31,24 @@ public:
     std::vector<char> receive();
     void send_number(std::uint64_t number);
     std::uint64_t receive_number();
-    /// Throws when the other side is gone.
+    /// Throws when the other side has exited.
     void check_peer() const;
-    /// Both sides arrive here before either goes on.
+    /// Returns when both sides have called it.
     void meet(const std::function<void()> &meanwhile);
 
 private:
     int m_socket;
 };
 
-/// How the two sides ended.
+/// The result of both sides.
 struct Ended {
-    std::string problem; // of the first, or empty
+    std::string problem; // error of the first side, or empty
     bool second_good = false;
 };
-/// Runs the first side here and the second in a child, where a problem goes to stderr.
+/// Runs the first side here and the second in a child, which prints its error on stderr.
 Ended run_in_two_processes(const std::function<void(Pipe &, bool first)> &side);
 
-/// What one must know of the other side's memory to put into it or get from it.
+/// The address and key that the other side needs for put and get.
 struct Place {
     std::vector<char> key;
     std::uint64_t address = 0;
@@ -67,16 +67,16 @@ struct Options {
     bool wakeup = false;     // sleep on the worker's descriptor instead of polling
     bool threads = false;    // a worker for several threads
     bool complaints = false; // UCX is expected to print errors
-    /// Variables that only the second side has.
+    /// Variables set in the second side only.
     std::vector<std::pair<std::string, std::string>> second_environment = {};
-    /// What each side does before UCX starts.
+    /// Called by each side before UCX starts.
     std::function<void(bool first)> before = {};
 };
 
 class Side {
 public:
     Side(Pipe &pipe, const Options &options);
-    /// Alone, with the endpoint to itself.
+    /// A single side with a loopback endpoint.
     explicit Side(std::uint64_t features);
     ~Side();
     Side(const Side &) = delete;
@@ -88,7 +88,7 @@ public:
     ucp_ep_h self() const { return m_self; }
 
     void progress();
-    /// Runs a request to its end.
+    /// Progresses the worker until the request has completed.
     void finish(ucs_status_ptr_t request, const char *what);
     void flush(ucp_ep_h ep);
     bool done(ucs_status_ptr_t request) const;
@@ -96,10 +96,10 @@ public:
         m_pipe->meet([this] { ucp_worker_progress(m_worker); });
     }
     Pipe &pipe() { return *m_pipe; }
-    /// Both sides call it: each gets what the other has given.
+    /// Exchanges values: both sides call it, and each returns the value of the other.
     Place trade(const Place &own);
 
-    // active messages that have arrived
+    // received active messages
     struct Message {
         std::vector<char> header;
         void *data = nullptr; // rendezvous descriptor, or null
@@ -113,7 +113,7 @@ private:
     void take_messages();
     void connect();
 
-    Pipe *m_pipe; // null: alone
+    Pipe *m_pipe; // null for a single side
     const Options m_options;
     ucp_context_h m_context = nullptr;
     ucp_worker_h m_worker = nullptr;
@@ -123,7 +123,8 @@ private:
     std::vector<Message> m_messages;
 };
 
-/// Memory of either type, mapped with UCP. Filled and read through UCP's own loopback, which is the copy transport.
+/// Memory of either type, registered with UCP. Written and read through the loopback endpoint, which uses the copy
+/// transport.
 class Memory {
 public:
     Memory(Side &side, ucs_memory_type_t type, std::size_t size);

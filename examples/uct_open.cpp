@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-// Exported by libucs, but in no header that is installed.
+// Exported by libucs, but not declared in an installed header.
 extern "C" {
 ucs_status_t ucs_async_context_create(ucs_async_mode_t mode, ucs_async_context_t **async);
 void ucs_async_context_destroy(ucs_async_context_t *async);
@@ -20,7 +20,7 @@ void check(ucs_status_t status, const char *what) {
 
 namespace {
 
-/// The name of a component's first domain; empty where it has none, or is another component.
+/// The name of the component's first domain; empty for other components and those without one.
 std::string first_domain(uct_component_h candidate, const char *component) {
     uct_component_attr_t attr{};
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
@@ -39,7 +39,7 @@ std::string first_domain(uct_component_h candidate, const char *component) {
 Domain::Domain(const char *component, const Settings &settings) {
     const ucs_status_t status = open(component, settings);
     if (status == UCS_ERR_NO_ELEM)
-        throw Failure(std::string("this UCX offers no domain of ") + component);
+        throw Failure(std::string("this UCX has no memory domain of component ") + component);
     check(status, "uct_md_open");
 }
 

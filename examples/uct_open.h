@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a program opens a memory domain and an interface of a transport with UCT alone, and allocates Gaudi memory.
+// Opens a memory domain and an interface of a transport with UCT alone, and allocates Gaudi memory.
 #pragma once
 
 #include <uct/api/uct.h>
@@ -18,7 +18,7 @@ struct Failure : std::runtime_error {
 };
 void check(ucs_status_t status, const char *what);
 
-/// Values of a component's variables, by their names without UCX_.
+/// Values of a component's variables, by name without UCX_.
 using Settings = std::vector<std::pair<std::string, const char *>>;
 
 /// The first memory domain of a component.
@@ -34,7 +34,7 @@ public:
 
 protected:
     Domain() = default;
-    /// UCS_ERR_NO_ELEM when UCX has no such domain, or what UCX said when it opened it.
+    /// UCS_ERR_NO_ELEM when UCX has no such domain, or the error of opening it.
     ucs_status_t open(const char *component, const Settings &settings);
 
 private:
@@ -47,7 +47,7 @@ struct DestroyEndpoint {
 };
 using Endpoint = std::unique_ptr<uct_ep_t, DestroyEndpoint>;
 
-/// An interface of a transport, and the worker that drives it.
+/// An interface of a transport, and the worker that progresses it.
 class Interface {
 public:
     Interface(const Domain &domain, const char *transport, const char *device);
@@ -59,9 +59,9 @@ public:
     uct_iface_h iface() const { return m_iface; }
     uct_iface_attr_t attributes() const;
 
-    /// For transports that connect endpoint to endpoint.
+    /// For transports that connect endpoints to endpoints.
     Endpoint endpoint() const;
-    /// For those that connect to an interface: to this one.
+    /// For transports that connect endpoints to interfaces: connects to this one.
     Endpoint endpoint_to_itself() const;
 
 private:

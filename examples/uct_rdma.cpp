@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RDMA between the Gaudi memory of two processes with UCT alone, as programs do it that bring their own protocol: allocate on
-// gaudi_copy, ask it for the dma-buf, register that with the HCA's domain, and give the packed key to the peer.
+// RDMA between the Gaudi memory of two processes with UCT alone, as in programs with their own protocol: allocate on
+// gaudi_copy, query the dma-buf, register that with the HCA's domain, and send the packed key to the peer.
 //
 //     uct_rdma        both processes; needs an HCA with rc_verbs
 #include "uct_open.h"
@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// Exported by libuct, but in no header that is installed.
+// Exported by libuct, but not declared in an installed header.
 extern "C" {
 struct uct_md_mem_reg_params {
     std::uint64_t field_mask; // 1 flags, 2 descriptor, 4 offset, 8 memory type
@@ -35,7 +35,7 @@ using namespace uct_open;
 
 constexpr std::size_t kBytes = 4 << 20;
 
-/// Memory that the HCA may read and write.
+/// Memory that the HCA can read and write.
 class Registered {
 public:
     Registered(const Domain &ib, void *address, std::size_t length, const uct_md_mem_reg_params &params) : m_ib(ib) {
@@ -59,29 +59,29 @@ private:
     uct_mem_h m_memh = nullptr;
 };
 
-/// How an HCA's domain is told where card memory is. Who asks for the descriptor closes it after the registration.
+/// The dma-buf of card memory, for registration with the HCA's domain; the caller closes the descriptor afterwards.
 uct_md_mem_reg_params dmabuf_of(const Domain &gaudi, const CardMemory &memory, std::size_t length) {
     uct_md_mem_attr_t attr{};
     attr.field_mask = UCT_MD_MEM_ATTR_FIELD_DMABUF_FD | UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET;
     check(uct_md_mem_query(gaudi.md(), memory.data(), length, &attr), "uct_md_mem_query");
     if (attr.dmabuf_fd == UCT_DMABUF_FD_INVALID)
-        throw Failure("the driver does not export Gaudi memory");
+        throw Failure("the driver does not export Gaudi memory as a dma-buf");
     return {15, UCT_MD_MEM_ACCESS_ALL, attr.dmabuf_fd, attr.dmabuf_offset, UCS_MEMORY_TYPE_GAUDI};
 }
 
-/// Sends and receives byte strings over a socket: how keys and addresses reach the peer is the program's affair.
+/// Exchanges keys and addresses with the peer over a socket.
 class Wire {
 public:
     explicit Wire(int socket) : m_socket(socket) {}
     void send(const std::vector<char> &bytes) const {
         if (::send(m_socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
-            throw Failure("the other process is gone");
+            throw Failure("the other process has exited");
     }
     std::vector<char> receive() const {
         std::vector<char> bytes(4096);
         const ssize_t got = recv(m_socket, bytes.data(), bytes.size(), 0);
         if (got <= 0)
-            throw Failure("the other process is gone");
+            throw Failure("the other process has exited");
         bytes.resize(static_cast<std::size_t>(got));
         return bytes;
     }
@@ -101,11 +101,11 @@ std::string rc_device(const Domain &ib) {
             device = resources[i].dev_name;
     uct_release_tl_resource_list(resources);
     if (device.empty())
-        throw Failure("the HCA has no rc_verbs");
+        throw Failure("no HCA offers the transport rc_verbs");
     return device;
 }
 
-/// An rc_verbs endpoint, connected to that of the other process.
+/// An rc_verbs endpoint, connected to that of the peer.
 class Connection {
 public:
     Connection(const Domain &ib, const Wire &wire) : m_interface(ib, "rc_verbs", rc_device(ib).c_str()) {
@@ -124,7 +124,7 @@ public:
     }
 
     using Operation = decltype(&uct_ep_put_zcopy);
-    /// Puts or gets, and waits for the end of it.
+    /// Runs a put or a get, and waits for its completion.
     void run(Operation operation, void *local, uct_mem_h memh, std::uint64_t remote, uct_rkey_t key, const char *what) {
         uct_completion_t done{[](uct_completion_t *) {}, 1, UCS_OK};
         const uct_iov_t iov{local, kBytes, memh, 0, 1};
@@ -145,7 +145,7 @@ private:
     Endpoint m_ep = m_interface.endpoint();
 };
 
-/// Has card memory, says where it is, and takes no further part.
+/// Allocates card memory, sends its address and key, and takes no further part.
 void be_target(const Wire &wire) {
     const Domain gaudi("gaudi_copy"), ib("ib");
     const Connection connection(ib, wire);
@@ -159,10 +159,10 @@ void be_target(const Wire &wire) {
     const std::vector<char> key = registered.key();
     offer.insert(offer.end(), key.begin(), key.end());
     wire.send(offer);
-    wire.receive(); // until the other one is done
+    wire.receive(); // until the peer has finished
 }
 
-/// Whether what went through both cards came back.
+/// Returns whether the bytes came back through both cards unchanged.
 bool be_initiator(const Wire &wire) {
     const Domain gaudi("gaudi_copy"), ib("ib");
     Connection connection(ib, wire);
