@@ -29,8 +29,8 @@ class Target {
 public:
     Target(Side &side, ucs_memory_type_t type, std::size_t size) : m_side(side), m_memory(side, type, size) {
         m_memory.write(std::vector<char>(size, 'x')); // copies of unwritten pages are free
-        m_theirs = side.trade(m_memory.place());
-        m_key = unpack_key(side.peer(), m_theirs.key);
+        m_peer = side.trade(m_memory.place());
+        m_key = unpack_key(side.peer(), m_peer.key);
     }
 
     /// `count` puts, then a flush.
@@ -42,7 +42,7 @@ public:
         for (unsigned i = 0; i < count; ++i) {
             const std::size_t offset = std::size_t{i} * size % m_memory.size();
             ucs_status_ptr_t request = ucp_put_nbx(m_side.peer(), m_memory.data() + offset, size,
-                                                   m_theirs.address + offset, m_key.get(), &param);
+                                                   m_peer.address + offset, m_key.get(), &param);
             if (request)
                 requests.push_back(request);
         }
@@ -54,7 +54,7 @@ public:
 private:
     Side &m_side;
     Memory m_memory;
-    Place m_theirs;
+    Place m_peer;
     RemoteKey m_key;
 };
 
@@ -133,8 +133,8 @@ int wall(unsigned rounds) {
 std::uint64_t virtual_time(Side &side, bool first, bool message, std::size_t size, const char *stat) {
     Memory memory(side, UCS_MEMORY_TYPE_GAUDI, size);
     memory.write(std::vector<char>(size, 'x'));
-    const Place theirs = side.trade(memory.place());
-    const RemoteKey key = unpack_key(side.peer(), theirs.key);
+    const Place peer = side.trade(memory.place());
+    const RemoteKey key = unpack_key(side.peer(), peer.key);
     std::uint64_t taken = 0;
     for (unsigned round = 0; round < 2; ++round) { // the first round connects and registers
         side.meet();
@@ -148,7 +148,7 @@ std::uint64_t virtual_time(Side &side, bool first, bool message, std::size_t siz
                               : ucp_tag_recv_nbx(side.worker(), memory.data(), size, 1, ~0ull, &param),
                         "message");
         } else if (first) {
-            side.finish(ucp_put_nbx(side.peer(), memory.data(), size, theirs.address, key.get(), &param), "put");
+            side.finish(ucp_put_nbx(side.peer(), memory.data(), size, peer.address, key.get(), &param), "put");
             side.flush(side.peer());
         }
         side.meet();
