@@ -6,6 +6,7 @@
 #include "blocks.h"
 #include "clock.h"
 #include "config.h"
+#include "job.h"
 #include "os/mutex.h"
 #include "state.h"
 #include "store.h"
@@ -45,20 +46,6 @@ struct DeviceError {
     uint64_t address;
     bool write = false;
     uint32_t queue = 0;
-};
-
-/// One command buffer on its way to a queue.
-struct Job {
-    enum class Kind : uint8_t { commands, signal, wait } kind = Kind::commands;
-    uint64_t awaited = 0; // wait: the signal submission
-    uint64_t context;
-    uint64_t seq;
-    uint32_t queue;
-    uint64_t ticket;
-    uint64_t address;
-    uint32_t size;
-    uint64_t start; // not before, on the model's clock
-    bool skip;      // copies
 };
 
 /// Where a device address leads.

@@ -2,6 +2,7 @@
 // Command submission: the submission window, the queues, and waiting.
 #include "card.h"
 #include "queue_thread.h"
+#include "run_job.h"
 
 #include <algorithm>
 #include <array>
@@ -174,7 +175,7 @@ void Card::enqueue(const Job &job) {
         m_queues.resize(kQueues);
     auto &thread = m_queues[job.queue];
     if (!thread)
-        thread = std::make_unique<QueueThread>(*this, job.queue);
+        thread = std::make_unique<QueueThread>(m_clock, [this](const Job &pushed) { run_job(*this, pushed); });
     thread->push(job);
 }
 

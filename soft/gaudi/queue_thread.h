@@ -2,17 +2,20 @@
 // The thread that runs one queue of a card for the submissions of this process.
 #pragma once
 
-#include "card.h"
+#include "clock.h"
+#include "common/lock_ranks.h"
+#include "job.h"
 #include "os/mutex.h"
 
 #include <deque>
-#include <thread>
+#include <functional>
 
 namespace softgaudi {
 
 class QueueThread {
 public:
-    QueueThread(Card &card, uint32_t queue);
+    /// Notifies the clock when the queue gets its first job and when it runs empty; `run` runs a job to its end.
+    QueueThread(Clock &clock, std::function<void(const Job &)> run);
 
     void push(const Job &job);
     /// Returns when nothing of what was pushed is running or waiting.
@@ -21,14 +24,12 @@ public:
 private:
     void loop();
 
-    Card &m_card;
+    Clock &m_clock;
+    const std::function<void(const Job &)> m_run;
     gaudi::os::Mutex m_mutex{soft::Rank::jobs};
     gaudi::os::CondVar m_changed;
     std::deque<Job> m_jobs GAUDI_GUARDED_BY(m_mutex);
     bool m_busy GAUDI_GUARDED_BY(m_mutex) = false;
 };
-
-/// Runs one job to its end on the calling thread.
-void run_job(Card &card, const Job &job);
 
 } // namespace softgaudi
