@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# cmake -DNM=... -DREADELF=... -DDIRECTORY=... -DSANITIZED=... -P check_modules.cmake
+# cmake -DNM=... -DREADELF=... -DDIRECTORY=... -P check_modules.cmake
 # A module that is loaded into any program must need nothing of UCX, export only its entry point, and exist under each
 # name that some UCX looks for.
 
@@ -37,7 +37,7 @@ function(check_file file needed exported)
     string(REGEX MATCHALL "\\(NEEDED\\)[^\n]*\\[[^]\n]*\\]" entries "${dynamic}")
     foreach(entry IN LISTS entries)
         string(REGEX REPLACE ".*\\[(.*)\\]" "\\1" library "${entry}")
-        if(NOT library MATCHES "^(${needed})$" AND NOT (SANITIZED AND library MATCHES "^lib(asan|ubsan|tsan|stdc\\+\\+|gcc_s|m)\\.so"))
+        if(NOT library MATCHES "^(${needed})$")
             message(FATAL_ERROR "${file} needs ${library}")
         endif()
     endforeach()
