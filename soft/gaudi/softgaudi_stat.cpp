@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 namespace {
@@ -53,7 +54,7 @@ void print(const nlohmann::ordered_json &card) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv) try {
     const std::string_view option = argc > 1 ? argv[1] : "";
     if (argc > 2 || (!option.empty() && option != "--json")) {
         std::fputs("usage: softgaudi_stat [--json]\n"
@@ -78,4 +79,7 @@ int main(int argc, char **argv) {
         if (card["opens"] != 0u || !card["calls"].empty())
             print(card);
     return 0;
+} catch (const std::exception &error) {
+    std::fprintf(stderr, "softgaudi_stat: cannot report the counts: %s\n", error.what());
+    return 1;
 }

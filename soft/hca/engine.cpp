@@ -258,7 +258,7 @@ void Engine::step(Qp &qp) {
         }
     }
     if (!work) {
-        flush(qp, std::move(dropped));
+        flush(qp, dropped);
         return;
     }
     Outcome outcome = m_requester.perform(qp, *work);
@@ -323,7 +323,7 @@ void Engine::move_to_error_state(Qp &qp) {
     qp.entry->state.compare_exchange_strong(expected, IBV_QPS_SQE); // its receives continue
 }
 
-void Engine::flush(Qp &qp, std::deque<Work> work) {
+void Engine::flush(Qp &qp, const std::deque<Work> &work) {
     Delivery delivery{0, qp.id, {}, 0, -1};
     for (const Work &request : work)
         delivery.notices.push_back({qp.entry->send_cq, completion_of(qp, request, IBV_WC_WR_FLUSH_ERR, 0)});

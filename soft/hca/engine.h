@@ -54,7 +54,7 @@ private:
     void step(Qp &qp) GAUDI_REQUIRES(m_busy);
     /// Executes one request in the caller's thread; true when the queue pair has no work left.
     bool step_here(Qp &qp);
-    void flush(Qp &qp, std::deque<Work> work) GAUDI_REQUIRES(m_busy);
+    void flush(Qp &qp, const std::deque<Work> &work) GAUDI_REQUIRES(m_busy);
     void finish(Qp &qp, const Work &work, Outcome outcome) GAUDI_REQUIRES(m_busy);
     /// Moves a queue pair whose request failed to its error state.
     void move_to_error_state(Qp &qp);

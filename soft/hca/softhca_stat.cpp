@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <string_view>
 
 namespace {
@@ -87,7 +88,7 @@ void print(const Json &device) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv) try {
     const std::string_view option = argc > 1 ? argv[1] : "";
     if (argc > 2 || (!option.empty() && option != "--json")) {
         std::fputs("usage: softhca_stat [--json]\n"
@@ -115,4 +116,7 @@ int main(int argc, char **argv) {
     for (const Json &device : devices)
         print(device);
     return 0;
+} catch (const std::exception &error) {
+    std::fprintf(stderr, "softhca_stat: cannot report the counts: %s\n", error.what());
+    return 1;
 }

@@ -37,7 +37,7 @@ public:
     /// Adds the function bus:slot.0 below `parent`; returns its path.
     fs::path add(const fs::path &parent, unsigned bus, unsigned slot, const Kind &kind, unsigned socket) {
         const std::string address = fmt::format("0000:{:02x}:{:02x}.0", bus, slot);
-        const fs::path place = parent / address;
+        fs::path place = parent / address;
         fs::create_directories(m_devices / place);
         write(place / "vendor", fmt::format("{:#06x}", kind.vendor));
         write(place / "device", fmt::format("{:#06x}", kind.device));
