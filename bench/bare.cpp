@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bare.h"
 
-#include "gaudi/packets.h"
+#include "gaudi/copy/packets.h"
 
 #include <sys/mman.h>
 
@@ -17,7 +17,7 @@ namespace {
 namespace packet = gaudi::packet;
 namespace thunk = gaudi::thunk;
 
-constexpr std::size_t kWordBytes = 4096; // the word, then the command buffers
+constexpr std::size_t kFlagBytes = 4096; // the completion flag, then the command buffers
 constexpr std::size_t kBuffers = 64;
 constexpr std::size_t kBufferBytes = 2048;
 constexpr std::uint32_t kQueue = 0; // host to card, on a Gaudi2
@@ -52,19 +52,19 @@ Pages::~Pages() { munmap(m_data, m_size); }
 
 Bare::Bare(std::size_t size)
     : m_device(open_any_card()), m_bus_id(need(m_device->bus_id())), m_host(size),
-      m_ring(kWordBytes + kBuffers * kBufferBytes), m_allocation(need(thunk::allocate(m_device.get(), size))),
+      m_ring(kFlagBytes + kBuffers * kBufferBytes), m_allocation(need(thunk::allocate(m_device.get(), size))),
       m_card_map(need(thunk::map_device(m_allocation))),
       m_host_map(need(thunk::map_host(m_device.get(), m_host.data(), size))),
       m_ring_map(need(thunk::map_host(m_device.get(), m_ring.data(), m_ring.size()))) {
-    word().store(0);
+    completion_flag().store(0);
 }
 
-std::atomic<std::uint32_t> &Bare::word() const {
+std::atomic<std::uint32_t> &Bare::completion_flag() const {
     return *reinterpret_cast<std::atomic<std::uint32_t> *>(m_ring.data());
 }
 
 void Bare::submit(std::size_t size, std::size_t stride, unsigned first, unsigned count) {
-    const std::size_t offset = kWordBytes + ++m_value % kBuffers * kBufferBytes;
+    const std::size_t offset = kFlagBytes + ++m_value % kBuffers * kBufferBytes;
     char *end = m_ring.data() + offset;
     for (unsigned i = first; i < first + count; ++i) {
         const packet::LinearDma copy{.size = static_cast<std::uint32_t>(size),
@@ -93,7 +93,7 @@ void Bare::put(std::size_t size, std::size_t stride, unsigned count, unsigned su
         submit(size, stride, done, part);
         done += part;
     }
-    while (word().load(std::memory_order_acquire) != m_value) {
+    while (completion_flag().load(std::memory_order_acquire) != m_value) {
     }
 }
 

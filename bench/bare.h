@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a program would write that knows nothing but libhl-thunk: a card of its own, memory mapped once, packets into a
-// command buffer, a submission, and a look at the word that the card writes when it is done. Nothing else happens here:
-// it is what ours is measured against.
+// command buffer, a submission, and a look at the completion flag that the card writes. Nothing else happens here:
+// it is the baseline for gaudi_cpy.
 #pragma once
 
 #include "thunk/owners.h"
@@ -31,7 +31,7 @@ private:
 
 class Bare {
 public:
-    /// Opens a card that nobody has; `size` bytes of host and of card memory to copy between.
+    /// Opens a free card; `size` bytes of host and of card memory to copy between.
     explicit Bare(std::size_t size);
 
     const std::string &bus_id() const { return m_bus_id; }
@@ -42,9 +42,9 @@ public:
 
 private:
     void submit(std::size_t size, std::size_t stride, unsigned first, unsigned count);
-    std::atomic<std::uint32_t> &word() const;
+    std::atomic<std::uint32_t> &completion_flag() const;
 
-    gaudi::thunk::DeviceFd m_device; // the last to go
+    gaudi::thunk::DeviceFd m_device; // closed last
     std::string m_bus_id;
     Pages m_host, m_ring;
     gaudi::thunk::Allocation m_allocation;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cost of copies by gaudi_cpy compared with the bare minimum.
+// What copies by gaudi_cpy cost beyond the calls of libhl-thunk that they need.
 //
 //     bench_copies added ROUNDS STAT    uct_ep_put_zcopy against a bare loop of libhl-thunk calls, with
 //                                       SOFTGAUDI_PACE=null:8; STAT is softgaudi_stat
@@ -31,13 +31,13 @@ std::string size_text(std::size_t size) {
 
 // ---- added time -----------------------------------------------------------------------------------------------------
 
-/// Bursts of `window` copies, each after the last has completed. gaudi_cpy batches copies while the queue is busy, so a
-/// burst takes fewer submissions than copies. For a fair comparison its submissions per burst are counted first, and
-/// the bare loop submits as often. The copies are not adjacent, so none can be merged and the number of packets is
-/// equal too. The result holds the counts of both.
+/// Bursts of `window` copies, the next when all of the last have ended. The transport gathers copies while the queue is
+/// busy, so a burst costs fewer submissions than copies, and a bare loop with a submission for each would lose. Hence
+/// the transport's submissions of a burst are counted first, and the bare loop submits as often. The copies lie apart,
+/// so that no two share a packet: both sides send the same number. The counts of both are in the result.
 Json added_row(Bare &bare, Transport &transport, const std::string &stat, unsigned rounds, std::size_t size,
                unsigned window) {
-    constexpr unsigned kRuns = 8; // of about half a millisecond; the fastest is the sample
+    constexpr unsigned kRuns = 8; // of about half a millisecond, of which the fastest is a sample
     const unsigned bursts = 128 / window;
     const double operations = double{1} * bursts * window;
     const std::size_t stride = std::max<std::size_t>(128, size * 2);
@@ -76,8 +76,8 @@ Json added(unsigned rounds, const std::string &stat) {
     constexpr unsigned kWindow = 16;
     constexpr std::size_t kMemory = 2 * kMiB * kWindow;
     Transport transport(kMemory);
-    transport.put(kMiB, 2 * kMiB, kWindow); // opens a card
-    Bare bare(kMemory);                     // opens the next one
+    transport.put(kMiB, 2 * kMiB, kWindow); // opens its card
+    Bare bare(kMemory);                     // opens the next card
     bare.put(kMiB, 2 * kMiB, kWindow, 1);
     Json rows = Json::array();
     for (const unsigned window : {1u, kWindow})
@@ -90,7 +90,7 @@ Json added(unsigned rounds, const std::string &stat) {
 
 // ---- large copies ---------------------------------------------------------------------------------------------------
 
-/// Changes every page, so that a missing copy shows in the bytes.
+/// Changes each page, so that a copy that is left out shows in the bytes.
 void change(char *bytes, std::size_t size) {
     static std::uint64_t seed = 0;
     ++seed;
@@ -101,7 +101,7 @@ void change(char *bytes, std::size_t size) {
 Json large_row(Transport &transport, unsigned rounds, std::size_t size, bool down) {
     Pages other(size);
     Json row{{"size_bytes", size}, {"direction", down ? "host to card" : "card to host"}};
-    // Both sides copy up what they have just copied down: equal state of the caches.
+    // What is copied up was copied down just before, on both sides: the caches have seen the same.
     const auto time = [&](const auto &copy_down, const auto &copy_up) {
         return [&] {
             double best = 0;
@@ -127,7 +127,7 @@ Json large_row(Transport &transport, unsigned rounds, std::size_t size, bool dow
     std::memset(transport.host(), 0, size);
     transport.get(size, 0, 1);
     if (std::memcmp(other.data(), transport.host(), size) != 0)
-        throw std::runtime_error("a copy corrupted its bytes");
+        throw std::runtime_error("the bytes that came back are not those that were copied");
     return row;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many small puts through UCP, like a program that moves the blocks of a cache: posted one after another, then flushed.
-// It runs with any module for Gaudi memory, so that the gaudi module can be compared with an empty one (null_module.cpp).
+// Many small puts through UCP, as a program moves the blocks of a cache: posted one after another, then flushed. It
+// runs on any module that has Gaudi memory, so that gaudi_cpy can be compared with a module that does nothing
+// (null_module.cpp).
 //
 //     bench_descriptors COUNT           prints the nanoseconds that COUNT puts of 4 KiB and their flush take
 #include "arguments.h"
@@ -45,7 +46,7 @@ bench::Json measure(std::size_t count) {
     const auto put = [&](std::size_t puts) {
         requests.clear();
         for (std::size_t i = 0; i < puts; ++i) {
-            // Consecutive puts are not adjacent in memory: each is a separate copy.
+            // Neighbours in time are not neighbours in memory: each is a copy of its own.
             const std::size_t offset = i * 4099 % kSlots * kSize;
             if (ucs_status_ptr_t request = ucp_put_nbx(ep, host.data() + offset, kSize, to + offset, key, &param))
                 requests.push_back(request);
@@ -55,8 +56,8 @@ bench::Json measure(std::size_t count) {
         for (ucs_status_ptr_t request : requests)
             check(wait(side, request), "put");
     };
-    put(count); // connects, maps, and allocates the requests that are reused
-    // The fastest of as many runs as fit into the time: at least one is not disturbed by other processes.
+    put(count); // connects, maps, and makes the requests that are used again
+    // The fastest of as many as fit into a while: others of the machine stay out of one of them.
     double best = 0;
     for (double taken = 0; taken < 100e6;) {
         const double once = bench::nanoseconds([&] { put(count); });

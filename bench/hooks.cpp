@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time that the memory hooks add to a program's own calls of libhl-thunk: allocate, map, unmap and free 1 MiB, by a
-// program linked to the library, against the same calls looked up with dlsym, which bypass the hooks. UCX runs in the
-// process and is notified of every mapping.
+// What the memory hooks add to a program's own calls of libhl-thunk: allocate, map, unmap and free 1 MiB, as a program
+// does that is linked to the library, against the same calls looked up with dlsym, which no hook sees. UCX runs in the
+// process and is notified of each mapping.
 //
 //     bench_hooks ROUNDS
 #include "arguments.h"
@@ -27,10 +27,10 @@ using e2e::Failure;
 constexpr std::size_t kSize = 1 << 20;
 
 template <class Function>
-Function *looked_up(void *library, Function *, const char *name) {
+Function *find_function(void *library, Function *, const char *name) {
     void *found = dlsym(library, name);
     if (!found)
-        throw Failure(std::string("cannot find the function ") + name);
+        throw Failure(std::string("there is no ") + name);
     return reinterpret_cast<Function *>(found);
 }
 
@@ -41,7 +41,7 @@ struct Calls {
     decltype(&hlthunk_device_memory_free) free;
 };
 
-/// Calls through the program's global offset table, which the hooks patch.
+/// Through the table of addresses that the linker gave the program, which the hooks change.
 const Calls kLinked = {
     [](int fd, std::uint64_t size, std::uint64_t page, bool contiguous, bool shared) {
         return hlthunk_device_memory_alloc(fd, size, page, contiguous, shared);
@@ -54,25 +54,25 @@ const Calls kLinked = {
 Calls look_up() {
     void *library = dlopen(std::getenv("GAUDI_THUNK"), RTLD_NOW);
     if (!library)
-        throw Failure("cannot load the library in GAUDI_THUNK; run this inside `ucx_gaudi run`");
-    return {looked_up(library, &hlthunk_device_memory_alloc, "hlthunk_device_memory_alloc"),
-            looked_up(library, &hlthunk_device_memory_map, "hlthunk_device_memory_map"),
-            looked_up(library, &hlthunk_memory_unmap, "hlthunk_memory_unmap"),
-            looked_up(library, &hlthunk_device_memory_free, "hlthunk_device_memory_free")};
+        throw Failure("GAUDI_THUNK names no library: run this inside `ucx_gaudi run`");
+    return {find_function(library, &hlthunk_device_memory_alloc, "hlthunk_device_memory_alloc"),
+            find_function(library, &hlthunk_device_memory_map, "hlthunk_device_memory_map"),
+            find_function(library, &hlthunk_memory_unmap, "hlthunk_memory_unmap"),
+            find_function(library, &hlthunk_device_memory_free, "hlthunk_device_memory_free")};
 }
 
 void use(const Calls &calls, int fd) {
     const std::uint64_t handle = calls.alloc(fd, kSize, 0, false, false);
     const std::uint64_t address = calls.map(fd, handle, 0);
     if (address == 0 || calls.unmap(fd, address) != 0 || calls.free(fd, handle) != 0)
-        throw Failure("cannot allocate, map, unmap and free memory of the card");
+        throw Failure("the card gives no memory");
 }
 
-/// Number of UCX events that these calls cause.
-unsigned events_of(const Calls &calls, int fd) {
-    const auto set = looked_up(RTLD_DEFAULT, &ucm_set_event_handler, "ucm_set_event_handler");
-    const auto unset = looked_up(RTLD_DEFAULT, &ucm_unset_event_handler, "ucm_unset_event_handler");
-    const auto count = [](ucm_event_type_t, ucm_event_t *, void *events) { ++*static_cast<unsigned *>(events); };
+/// How many events UCX gets from these calls.
+unsigned count_events(const Calls &calls, int fd) {
+    const auto set = find_function(RTLD_DEFAULT, &ucm_set_event_handler, "ucm_set_event_handler");
+    const auto unset = find_function(RTLD_DEFAULT, &ucm_unset_event_handler, "ucm_unset_event_handler");
+    const auto count = [](ucm_event_type_t, ucm_event_t *, void *counter) { ++*static_cast<unsigned *>(counter); };
     unsigned events = 0;
     e2e::check(set(UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE, 1, count, &events), "ucm_set_event_handler");
     use(calls, fd);
@@ -81,23 +81,24 @@ unsigned events_of(const Calls &calls, int fd) {
 }
 
 Json row(int fd, unsigned others, unsigned rounds) {
-    constexpr unsigned kRuns = 8, kTimes = 64, kCalls = 4; // of about a millisecond; the fastest is the sample
+    constexpr unsigned kRuns = 8, kTimes = 64, kCalls = 4; // of about a millisecond, of which the fastest is a sample
     bench::progress("memory hooks, " + std::to_string(others) + " other mappings");
     const Calls unseen = look_up();
     std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
-    const auto release_first = [&] {
+    const auto give_back_first = [&] {
         const auto [handle, address] = kept.front();
         kept.erase(kept.begin());
         if (kLinked.unmap(fd, address) != 0 || kLinked.free(fd, handle) != 0)
-            throw Failure("cannot unmap and free memory of the card");
+            throw Failure("the card does not take its memory back");
     };
     for (unsigned i = 0; i <= others; ++i) {
         const std::uint64_t handle = kLinked.alloc(fd, kSize, 0, false, false);
         kept.emplace_back(handle, kLinked.map(fd, handle, 0));
     }
-    release_first(); // the measured mapping reuses this address, the first of all: the worst case for every table
-    if (events_of(kLinked, fd) != 2 || events_of(unseen, fd) != 0)
-        throw Failure("UCX must be notified of the linked calls, and of no others");
+    give_back_first(); // the measured mapping gets its address: tables are slowest at their front
+    if (count_events(kLinked, fd) != 2 || count_events(unseen, fd) != 0)
+        throw Failure(
+            "UCX was not notified of exactly the hooked calls: the hooks are off, or the other calls are hooked too");
     const auto time = [&](const Calls &calls) {
         return [&] {
             return bench::fastest(kRuns,
@@ -111,15 +112,15 @@ Json row(int fd, unsigned others, unsigned rounds) {
     Json result{{"other_mappings", others}};
     result.update(bench::interleave(rounds, time(unseen), time(kLinked)).json());
     while (!kept.empty())
-        release_first();
+        give_back_first();
     return result;
 }
 
 Json measure(unsigned rounds) {
     const int fd = hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, nullptr);
     if (fd < 0)
-        throw Failure("cannot open a card: all are in use, or there is none");
-    const e2e::Side ucx(UCP_FEATURE_RMA); // starts after the card is open, as beside a framework
+        throw Failure("no card opens");
+    const e2e::Side ucx(UCP_FEATURE_RMA); // starts late, as beside a framework
     Json rows = Json::array();
     for (const unsigned others : {0u, 100u})
         rows.push_back(row(fd, others, rounds));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps that every message takes through the device layer, one by one, with Google Benchmark. It runs inside
-// `ucx_gaudi run`, on its software server: with SOFTGAUDI_PACE=null:8 what is left is our own time and softgaudi's
-// submission. Only poll_a_copy_on_its_way wants a slow link, for example SOFTGAUDI_PACE=down:0.02.
+// The steps of every message through the device layer, measured with Google Benchmark. Run it inside `ucx_gaudi run`
+// with SOFTGAUDI_PACE=null:8, so that only the time of this code and of softgaudi's submission remains;
+// poll_a_copy_on_its_way needs a slow link, for example SOFTGAUDI_PACE=down:0.02.
 #include "arguments.h"
-#include "gaudi/cards.h"
-#include "gaudi/host_range.h"
-#include "gaudi/mover.h"
+#include "gaudi/card/cards.h"
+#include "gaudi/copy/mover.h"
+#include "gaudi/host/host_range.h"
+#include "gaudi/memory/address_map.h"
+#include "gaudi/memory/arena.h"
 
 #include <benchmark/benchmark.h>
 
@@ -46,7 +48,7 @@ const AddressMap &ten_thousand() {
     return *map;
 }
 
-/// Addresses all over the mappings and the gaps between them.
+/// Addresses in all mappings and in the gaps between them.
 std::vector<std::uint64_t> scattered(unsigned seed) {
     std::vector<std::uint64_t> addresses(4096);
     std::uint64_t state = seed + 1;
@@ -66,7 +68,7 @@ void find_among_10000(benchmark::State &state) {
 }
 BENCHMARK(find_among_10000)->Threads(1)->Threads(8);
 
-/// What UCX asks most often.
+/// The most frequent query of UCX.
 void find_host_memory(benchmark::State &state) {
     const AddressMap &map = ten_thousand();
     const auto address = reinterpret_cast<std::uint64_t>(&state);
@@ -79,8 +81,8 @@ BENCHMARK(find_host_memory)->Threads(1)->Threads(8);
 // ---- allocation -----------------------------------------------------------------------------------------------------
 
 void allocate_and_free_1mib(benchmark::State &state) {
-    Arena &arena = card().arena();
-    const std::uint64_t first = need(arena.allocate({.length = kMiB})); // the block is there from now on
+    Arena &arena = need(card().open())->get<Arena>();
+    const std::uint64_t first = need(arena.allocate({.length = kMiB})); // keeps the block allocated
     for (auto _ : state) {
         const std::uint64_t address = need(arena.allocate({.length = kMiB}));
         benchmark::DoNotOptimize(address);
@@ -96,26 +98,25 @@ BENCHMARK(allocate_and_free_1mib);
 struct Copies {
     explicit Copies(std::uint64_t size)
         : bytes(size, 1), range(reinterpret_cast<std::uint64_t>(bytes.data()), size, cards().all().size()),
-          device(need(card().arena().allocate({.length = size}))), mover(cards()) {
-        post(0, 4096); // the second one maps it
+          device(need(allocate(card(), {.length = size}))), mover(cards()) {
+        post(0, 4096); // the second copy maps the memory
         post(0, 4096);
         finish();
     }
     ~Copies() {
         finish();
-        card().arena().free(device);
+        need(card().open())->get<Arena>().free(device);
     }
     Copies(const Copies &) = delete;
     Copies &operator=(const Copies &) = delete;
 
     void post(std::uint64_t offset, std::uint64_t length) {
-        const auto done = [](void *, int error) {
-            if (error != 0)
-                throw std::runtime_error("a copy failed");
+        const auto done = [](void *, const Error *error) {
+            if (error)
+                throw std::runtime_error(error->text);
         };
-        if (mover.post({device + offset, reinterpret_cast<std::uint64_t>(bytes.data()) + offset, length, &range, done,
-                        nullptr}) != Mover::Posted::started)
-            throw std::runtime_error(mover.problem());
+        need(mover.post(
+            {device + offset, reinterpret_cast<std::uint64_t>(bytes.data()) + offset, length, &range, done, nullptr}));
     }
     void finish() {
         while (mover.outstanding() != 0)
@@ -128,7 +129,7 @@ struct Copies {
     Mover mover;
 };
 
-/// 4 KiB each, so many at once, apart from each other. Per copy.
+/// Copies of 4 KiB, several at once and not adjacent; time per copy.
 void post_and_complete(benchmark::State &state) {
     const auto count = static_cast<std::uint64_t>(state.range(0));
     Copies copies(count * 8192);
@@ -149,7 +150,7 @@ void poll_when_idle(benchmark::State &state) {
 BENCHMARK(poll_when_idle);
 
 void poll_a_copy_on_its_way(benchmark::State &state) {
-    constexpr std::uint64_t kSize = 2 * kMiB; // long on a slow link
+    constexpr std::uint64_t kSize = 2 * kMiB; // takes long on a slow link
     Copies copies(kSize);
     std::uint64_t in_vain = 0;
     for (auto _ : state) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A UCX module whose Gaudi memory is fake and whose transport completes every operation without doing it. It advertises
-// the same capabilities as gaudi_cpy, so that UCX takes the same path: the time of a program on it is UCX's own share.
+// A UCX module with host memory in place of Gaudi memory, and a transport that does nothing and reports success. It
+// advertises the same as gaudi_cpy, so that UCX takes the same path: the time of a program with it is UCX's own share.
 //
-// With BENCH_NULL_LATER set operations complete at the next progress, as in a transport whose work takes time. UCX's
-// share is larger then, because it allocates a request for each operation.
+// With BENCH_NULL_LATER set the transport reports success at the next progress, as one does whose work takes time:
+// UCX's share is larger then, because it keeps a request for each operation.
 #include "e2e/plain_module.h"
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ struct Iface : plain::Iface<Iface, Ep> {
     using plain::Iface<Iface, Ep>::Iface;
 
     static constexpr ucs_memory_type_t kType = UCS_MEMORY_TYPE_GAUDI;
-    // The cost model that gaudi_cpy reports (defaults in src/uct/config.cpp), host memory to a card.
+    // What gaudi_cpy advertises by default (src/uct/config.cpp) for copies from host memory to a card.
     static constexpr double kBandwidth = 24e9, kLatency = 6e-6, kOverhead = 1e-6;
 
     ucs_status_t estimate_perf(uct_perf_attr *attr) {
@@ -58,7 +58,7 @@ struct Iface : plain::Iface<Iface, Ep> {
     unsigned progress() {
         if (waiting.empty())
             return 0;
-        std::swap(waiting, ending); // a completion callback may start the next operation
+        std::swap(waiting, ending); // a completion may start the next operation
         for (uct_completion *comp : ending)
             if (--comp->count == 0)
                 comp->func(comp);

@@ -24,16 +24,16 @@ using bench::Json;
 
 constexpr std::size_t kLargest = 64 << 20;
 
-/// Memory of this side; on the putting side also the access to the peer's.
+/// Memory of this side, and for the putting side what it needs to reach the other's.
 class Target {
 public:
     Target(Side &side, ucs_memory_type_t type, std::size_t size) : m_side(side), m_memory(side, type, size) {
-        m_memory.write(std::vector<char>(size, 'x')); // copies of unwritten pages are free
-        m_peer = side.trade(m_memory.place());
-        m_key = unpack_key(side.peer(), m_peer.key);
+        m_memory.write(std::vector<char>(size, 'x')); // pages that were never written move for nothing
+        m_remote = side.trade(m_memory.place());
+        m_key = unpack_key(side.peer(), m_remote.key);
     }
 
-    /// `count` puts, then a flush.
+    /// So many puts, then a flush.
     void put(std::size_t size, unsigned count) {
         ucp_request_param_t param{};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
@@ -42,7 +42,7 @@ public:
         for (unsigned i = 0; i < count; ++i) {
             const std::size_t offset = std::size_t{i} * size % m_memory.size();
             ucs_status_ptr_t request = ucp_put_nbx(m_side.peer(), m_memory.data() + offset, size,
-                                                   m_peer.address + offset, m_key.get(), &param);
+                                                   m_remote.address + offset, m_key.get(), &param);
             if (request)
                 requests.push_back(request);
         }
@@ -54,11 +54,11 @@ public:
 private:
     Side &m_side;
     Memory m_memory;
-    Place m_peer;
+    Place m_remote;
     RemoteKey m_key;
 };
 
-/// Prints the result in `out` of the first side.
+/// Prints what the first side has put into `out`.
 int run_pair(const Json &out, const std::function<void(Pipe &, bool first)> &side) {
     const Ended ended = run_in_two_processes(side);
     if (!ended.problem.empty())
@@ -69,8 +69,8 @@ int run_pair(const Json &out, const std::function<void(Pipe &, bool first)> &sid
 
 // ---- the wall clock -------------------------------------------------------------------------------------------------
 
-/// Microseconds to register new ranges, and to find them registered. The memory belongs to another context, because the
-/// context that allocates memory registers all of it.
+/// Microseconds to register ranges for the first time, and to find them registered. The memory is that of
+/// another context: the one that allocated it has registered all of it.
 Json registration_cost(Side &side, Side &owner, ucs_memory_type_t type) {
     constexpr std::size_t kRange = 1 << 20;
     constexpr unsigned kRanges = 21;
@@ -102,7 +102,7 @@ int wall(unsigned rounds) {
         Target host(side, UCS_MEMORY_TYPE_HOST, kLargest), gaudi(side, UCS_MEMORY_TYPE_GAUDI, kLargest);
         if (!first) {
             side.meet();
-            pipe.receive(); // sleeps, because RDMA needs no progress here and the other side needs the cores
+            pipe.receive(); // sleeps, so that the other side has the cores
             pipe.send({'e'});
             return;
         }
@@ -129,14 +129,14 @@ int wall(unsigned rounds) {
 
 // ---- the virtual clock ----------------------------------------------------------------------------------------------
 
-/// Nanoseconds of one put, or of one message with its receive, on the virtual clock.
+/// Nanoseconds of one put, or of one message that is sent and received, on the virtual clock.
 std::uint64_t virtual_time(Side &side, bool first, bool message, std::size_t size, const char *stat) {
     Memory memory(side, UCS_MEMORY_TYPE_GAUDI, size);
     memory.write(std::vector<char>(size, 'x'));
-    const Place peer = side.trade(memory.place());
-    const RemoteKey key = unpack_key(side.peer(), peer.key);
+    const Place remote = side.trade(memory.place());
+    const RemoteKey key = unpack_key(side.peer(), remote.key);
     std::uint64_t taken = 0;
-    for (unsigned round = 0; round < 2; ++round) { // the first round connects and registers
+    for (unsigned round = 0; round < 2; ++round) { // the first connects and registers
         side.meet();
         const std::uint64_t before = first ? Moved::so_far(stat, nullptr).clock_ns : 0;
         side.meet();
@@ -148,7 +148,7 @@ std::uint64_t virtual_time(Side &side, bool first, bool message, std::size_t siz
                               : ucp_tag_recv_nbx(side.worker(), memory.data(), size, 1, ~0ull, &param),
                         "message");
         } else if (first) {
-            side.finish(ucp_put_nbx(side.peer(), memory.data(), size, peer.address, key.get(), &param), "put");
+            side.finish(ucp_put_nbx(side.peer(), memory.data(), size, remote.address, key.get(), &param), "put");
             side.flush(side.peer());
         }
         side.meet();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wall-clock comparisons on a busy machine: each round measures the base, the other, and the base again, so that a
-// slowdown affects all three, and base against base shows the remaining noise.
+// Wall-clock comparisons that survive a busy machine: each round measures the base, what is compared with it, and the
+// base again, so that whatever slows the machine slows all three, and base against base shows what noise is left.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,14 +16,14 @@ namespace bench {
 
 using Json = nlohmann::ordered_json;
 
-/// Nanoseconds that `work` takes.
+/// Nanoseconds that something takes.
 inline double nanoseconds(const std::function<void()> &work) {
     const auto start = std::chrono::steady_clock::now();
     work();
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The fastest of several short runs: at least one is not disturbed by other processes.
+/// The same of the fastest of several runs: where each is short, most others of the machine stay out of one of them.
 inline double fastest(unsigned runs, const std::function<void()> &work) {
     double best = nanoseconds(work);
     for (unsigned i = 1; i < runs; ++i)
@@ -37,10 +37,10 @@ struct Samples {
     Json json() const { return {{"base_ns", base}, {"other_ns", other}, {"base_again_ns", again}}; }
 };
 
-/// `base` and `other` do the work once and return its duration. The order rotates from round to round.
+/// `base` and `other` do the work once and return its nanoseconds. The order changes from round to round.
 inline Samples interleave(unsigned rounds, const std::function<double()> &base, const std::function<double()> &other) {
     Samples samples;
-    base(); // warms up both
+    base(); // both run once before they are measured
     other();
     for (unsigned round = 0; round < rounds; ++round)
         for (unsigned i = 0; i < 3; ++i)
@@ -57,7 +57,7 @@ inline Samples interleave(unsigned rounds, const std::function<double()> &base, 
     return samples;
 }
 
-/// Prints a line that ./ucx-gaudi bench shows as progress.
+/// Reports the step under way: one line on stderr that ./ucx-gaudi bench shows.
 inline void progress(const std::string &what) {
     std::fprintf(stderr, "progress: %s\n", what.c_str());
     std::fflush(stderr);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report.h"
 
-#include "gaudi/cards.h"
+#include "gaudi/card/cards.h"
+#include "thunk/owners.h"
 
 #include <fmt/format.h>
 

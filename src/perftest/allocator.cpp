@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "allocator.h"
 
-#include "gaudi/mover.h"
+#include "gaudi/copy/mover.h"
 #include "os/mutex.h"
 #include "ucx/abi_perftest.h"
 #include "ucx/log.h"
@@ -21,9 +21,9 @@ namespace {
 
 Host *s_host = nullptr; // ucx_perftest runs on one UCX
 
-constexpr os::LockRank kMoverRank{100, "mover of ucx_perftest"}; // the mover takes locks of the device layer
+constexpr os::LockRank kMoverRank{100, "mover of ucx_perftest"}; // before all locks of the device layer
 
-/// The tool copies from several threads, and a mover is for one.
+/// The tool copies in several threads, and a mover serves one.
 struct SharedMover {
     explicit SharedMover(Cards &cards) : mover(cards) {}
     os::Mutex mutex{kMoverRank};
@@ -43,9 +43,10 @@ void copy(void *target, const void *source, std::size_t length) {
     if (!shared)
         return;
     const os::MutexLock lock(shared->mutex);
-    if (shared->mover.copy_now(reinterpret_cast<std::uint64_t>(target), reinterpret_cast<std::uint64_t>(source),
-                               length) != 0)
-        GAUDI_UCX_LOG(*s_host, ERROR, "%s", shared->mover.problem().c_str());
+    if (const auto copied = shared->mover.copy_now(reinterpret_cast<std::uint64_t>(target),
+                                                   reinterpret_cast<std::uint64_t>(source), length);
+        !copied)
+        GAUDI_UCX_LOG(*s_host, ERROR, "%s", copied.error().text.c_str());
 }
 
 ucs_status_t init(ucx_perf_context *) noexcept {

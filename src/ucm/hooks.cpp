@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "hooks.h"
 
-#include "bookkeeping.h"
-#include "gaudi/forks.h"
+#include "gaudi/card/forks.h"
+#include "hooked_calls.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -19,52 +18,53 @@
 namespace gaudi::ucm {
 namespace {
 
-std::atomic<Bookkeeping *> s_book{nullptr};
-// Published before the first hook is in: a thread may come through it while the others are being put in.
+std::atomic<HookedCalls *> s_calls{nullptr};
+// Published before the first hook is in place: a thread may call through it while the others follow.
 std::atomic<const RealCalls *> s_real{nullptr};
-// A forked child shares the parent's cards but not its UCX; a lock of ours may be held by a thread that it does not have.
-std::atomic<unsigned> s_forks{0};
+// In a forked child the hooks do nothing: its cards are the parent's, and a thread that it lacks may hold a lock.
+std::atomic<unsigned> s_fork{0};
 
-Bookkeeping *book() {
-    return s_forks.load(std::memory_order_relaxed) == forks() ? s_book.load(std::memory_order_acquire) : nullptr;
+/// Null while the hooks are being put in place: they only make the call then.
+HookedCalls *calls() {
+    return s_fork.load(std::memory_order_relaxed) == fork_count() ? s_calls.load(std::memory_order_acquire) : nullptr;
 }
 
 const RealCalls &real() { return *s_real.load(std::memory_order_acquire); }
 
 int hooked_open(hlthunk_device_name name, const char *bus_id) {
-    Bookkeeping *known = book();
-    return known ? known->open(name, bus_id) : real().open(name, bus_id);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->open(name, bus_id) : real().open(name, bus_id);
 }
 
 int hooked_open_by_module_id(std::uint32_t module_id) {
-    Bookkeeping *known = book();
-    return known ? known->open_by_module_id(module_id) : real().open_by_module_id(module_id);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->open_by_module_id(module_id) : real().open_by_module_id(module_id);
 }
 
 int hooked_close(int fd) {
-    Bookkeeping *known = book();
-    return known ? known->close(fd) : real().close(fd);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->close(fd) : real().close(fd);
 }
 
 std::uint64_t hooked_alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous, bool shared) {
-    Bookkeeping *known = book();
-    return known ? known->alloc(fd, size, page_size, contiguous, shared)
-                 : real().device_memory_alloc(fd, size, page_size, contiguous, shared);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->alloc(fd, size, page_size, contiguous, shared)
+                  : real().device_memory_alloc(fd, size, page_size, contiguous, shared);
 }
 
 int hooked_free(int fd, std::uint64_t handle) {
-    Bookkeeping *known = book();
-    return known ? known->free(fd, handle) : real().device_memory_free(fd, handle);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->free(fd, handle) : real().device_memory_free(fd, handle);
 }
 
 std::uint64_t hooked_map(int fd, std::uint64_t handle, std::uint64_t hint) {
-    Bookkeeping *known = book();
-    return known ? known->map(fd, handle, hint) : real().device_memory_map(fd, handle, hint);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->map(fd, handle, hint) : real().device_memory_map(fd, handle, hint);
 }
 
 int hooked_unmap(int fd, std::uint64_t address) {
-    Bookkeeping *known = book();
-    return known ? known->unmap(fd, address) : real().memory_unmap(fd, address);
+    HookedCalls *hooked = calls();
+    return hooked ? hooked->unmap(fd, address) : real().memory_unmap(fd, address);
 }
 
 struct Hook {
@@ -89,14 +89,14 @@ const std::array kHooks = {
 // UCX keeps them in a list for libraries that are loaded later.
 std::array<ucx::ucm_reloc_patch, kHooks.size()> s_patches;
 
-/// Whether a libhl-thunk is loaded that is not the one we call: its callers would be sent to ours.
-bool another_library(const thunk::Library &ours) {
+/// Whether another libhl-thunk than the one in use is loaded: calls to it would be sent to the one in use.
+bool has_another_library(const thunk::Library &used) {
     Dl_info own{};
-    if (dladdr(pointer(ours.call().open), &own) == 0)
+    if (dladdr(pointer(used.call().open), &own) == 0)
         return true;
     const auto differs = [](dl_phdr_info *info, std::size_t, void *base) {
         const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
-        // By where it is loaded: it may have been named in more than one way.
+        // Compared by load address, because one library may have several names.
         return path.substr(path.rfind('/') + 1).starts_with("libhl-thunk.so") &&
                        reinterpret_cast<void *>(info->dlpi_addr) != base
                    ? 1
@@ -106,7 +106,7 @@ bool another_library(const thunk::Library &ours) {
 }
 
 ucx::Result<void> find_real(const thunk::Library &library) {
-    static const RealCalls calls{
+    static const RealCalls s_calls_of_library{
         .open = library.call().open,
         .open_by_module_id = library.call().open_by_module_id,
         .close = library.call().close,
@@ -115,24 +115,24 @@ ucx::Result<void> find_real(const thunk::Library &library) {
         .device_memory_map = library.call().device_memory_map,
         .memory_unmap = library.call().memory_unmap,
     };
-    if (!calls.open_by_module_id)
+    if (!s_calls_of_library.open_by_module_id)
         return tl::unexpected(library.lacks("hlthunk_open_by_module_id"));
-    if (another_library(library))
+    if (has_another_library(library))
         return tl::unexpected(thunk::make_error(EEXIST, "hook", {},
                                                 fmt::format("another libhl-thunk than {} is loaded", library.path())));
-    s_real.store(&calls, std::memory_order_release);
+    s_real.store(&s_calls_of_library, std::memory_order_release);
     return {};
 }
 
 ucx::Result<void> install(Modify modify) {
     const auto cards = Cards::get();
     if (!cards || !(*cards)->has_library())
-        return {}; // nothing to see
+        return {}; // there is no call to hook
     if (!modify)
         return tl::unexpected(thunk::make_error(ENOSYS, "hook", {}, "this UCX has no ucm_reloc_modify"));
     if (auto found = find_real((*cards)->library()); !found)
         return found;
-    s_forks.store(forks(), std::memory_order_relaxed);
+    s_fork.store(fork_count(), std::memory_order_relaxed);
     for (std::size_t i = 0; i < kHooks.size(); ++i) {
         s_patches[i] = {};
         s_patches[i].symbol = kHooks[i].symbol;
@@ -140,17 +140,17 @@ ucx::Result<void> install(Modify modify) {
         if (modify(&s_patches[i]) != ucx::UCS_OK)
             return tl::unexpected(thunk::make_error(EIO, "ucm_reloc_modify", kHooks[i].symbol));
     }
-    // All of them or none: who sees memory come must see it go. Until here they only hand on.
-    s_book.store(new Bookkeeping(**cards, real()), std::memory_order_release);
+    // All of them or none: a mapping that is seen when it is made must be seen when it is unmapped.
+    s_calls.store(new HookedCalls(**cards, real()), std::memory_order_release);
     return {};
 }
 
 } // namespace
 
 ucx::Result<void> install_hooks(Modify modify) {
-    static std::mutex mutex;
+    static constinit os::Mutex mutex{rank::kHookInstallation};
     static bool done = false;
-    const std::lock_guard guard(mutex);
+    const os::MutexLock lock(mutex);
     if (done)
         return {};
     done = true;

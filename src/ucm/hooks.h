@@ -8,8 +8,9 @@ namespace gaudi::ucm {
 
 using Modify = decltype(ucx::Functions::ucm_reloc_modify);
 
-/// Lets every library that is linked to libhl-thunk, now and later, call us in its place, by a UCX's `modify`, which may be
-/// null; once per process, whichever UCX asks first. Callers that looked its functions up by name are not reached.
+/// Redirects the calls of every library that is linked to libhl-thunk, now and later, to HookedCalls, by a UCX's `modify`,
+/// which may be null. Once per process, by the first UCX that calls it. Callers that looked the functions up by name are not
+/// reached.
 ucx::Result<void> install_hooks(Modify modify);
 
 } // namespace gaudi::ucm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "installer.h"
 
-#include "gaudi/cards.h"
+#include "gaudi/card/cards.h"
 #include "hooks.h"
 #include "ucx/log.h"
 #include "ucx/status.h"
@@ -14,17 +14,17 @@ using namespace ucx;
 
 namespace {
 
-/// UCX's installers have no argument; the hooks are the process's, so the UCX that came first will do.
+/// UCX's installers have no argument; the hooks are the process's, so the first UCX serves for all.
 std::atomic<Host *> s_first{nullptr};
 
-/// Never an error: UCX would do without its caches of registrations.
+/// Never fails: UCX would go on without its registration caches.
 ucs_status_t install(int events) {
     if ((static_cast<unsigned>(events) & (UCM_EVENT_MEM_TYPE_ALLOC | UCM_EVENT_MEM_TYPE_FREE)) == 0)
         return UCS_OK;
     const Host &host = *s_first.load(std::memory_order_acquire);
     try {
         if (const auto installed = install_hooks(host.call().ucm_reloc_modify); !installed)
-            GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so memory of others is looked for at each use: %s",
+            GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so foreign Gaudi memory is probed at each use: %s",
                           installed.error().text.c_str());
     } catch (...) {
         GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks: %s", current_exception_error("install").text.c_str());
@@ -32,19 +32,19 @@ ucs_status_t install(int events) {
     return UCS_OK;
 }
 
-/// What was mapped before somebody listens cannot be listed, but all addresses that it can have are known.
-void tell_existing(ucm_event_handler *handler) {
+/// Mappings from before the handler was set cannot be listed, but the addresses that they can have are known.
+void notify_existing(ucm_event_handler *handler) {
     try {
         const auto cards = Cards::get();
-        if (!cards || (*cards)->window().length == 0)
+        if (!cards || (*cards)->address_range().length == 0)
             return;
         ucm_event event{};
-        event.mem_type.address = reinterpret_cast<void *>((*cards)->window().base);
-        event.mem_type.size = (*cards)->window().length;
-        event.mem_type.mem_type = UCS_MEMORY_TYPE_UNKNOWN; // ask for each
+        event.mem_type.address = reinterpret_cast<void *>((*cards)->address_range().base);
+        event.mem_type.size = (*cards)->address_range().length;
+        event.mem_type.mem_type = UCS_MEMORY_TYPE_UNKNOWN; // UCX queries each address
         event.mem_type.sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN;
         handler->cb(UCM_EVENT_MEM_TYPE_ALLOC, &event, handler->arg);
-    } catch (...) { // without memory to look for cards there are none
+    } catch (...) { // without memory for the discovery there are no cards
     }
 }
 
@@ -53,7 +53,7 @@ void tell_existing(ucm_event_handler *handler) {
 ucs_status_t register_installer(Host &host) {
     Host *none = nullptr;
     s_first.compare_exchange_strong(none, &host, std::memory_order_acq_rel);
-    auto *installer = new ucm_event_installer{install, tell_existing, {}}; // the list keeps it
+    auto *installer = new ucm_event_installer{install, notify_existing, {}}; // the list keeps it
     list_add_tail(*host.call().ucm_event_installer_list, installer->list);
     return UCS_OK;
 }

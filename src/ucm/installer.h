@@ -5,7 +5,7 @@
 
 namespace gaudi::ucm {
 
-/// Enters our installer into the list of this UCX: it installs the hooks when somebody wants to hear of device memory.
+/// Adds the installer to the list of this UCX, which calls it when an event handler for device memory is set.
 ucx::ucs_status_t register_installer(ucx::Host &host);
 
 } // namespace gaudi::ucm

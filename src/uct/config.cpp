@@ -11,11 +11,11 @@ using namespace ucx;
 
 namespace {
 
-constexpr const char *kCompletions[] = {"word", "driver", nullptr};
+constexpr const char *kCompletions[] = {"flag", "driver", "word", nullptr}; // word: the old name of flag
 
 double number(const void *value) { return *static_cast<const double *>(value); }
 
-// UCX reckons with these: what is not a finite number of seconds or bytes per second makes its choices undefined.
+// UCX plans with these numbers: a time or a rate that is not finite makes its choices undefined.
 bool is_size(const char *text, const void *) { return std::strchr(text, '-') == nullptr; } // -1 is read as "inf"
 bool is_time(const char *, const void *value) { return std::isfinite(number(value)) && number(value) >= 0; }
 bool is_rate(const char *, const void *value) { return std::isfinite(number(value)) && number(value) > 0; }
@@ -51,20 +51,25 @@ ConfigTables::ConfigTables(const Host &host)
         {"OPEN_TIMEOUT", "15s",
          "How long to wait for cards that are being reset, for all cards together. 0: such cards are refused at once.",
          offsetof(MdConfig, open_timeout), parser_of(m_time)},
+        {"MAX_MAPPED_HOST", "auto",
+         "The most host memory to keep mapped into cards, where its pages are pinned, for all cards together.\n"
+         "auto: half of the machine's memory. Beyond it, memory that no copy used for the longest time is unmapped.",
+         offsetof(MdConfig, max_mapped_host), parser_of(m_size)},
         {},
     }};
     const std::array<ucs_config_field, 5> rows = {{
         {"", "", nullptr, 0, host.table_parser(host.call().uct_iface_config_table)},
-        {"COMPLETION", "word",
-         "How the end of a copy is noticed. word: the card writes a word to host memory, which is tested for order\n"
-         "when a card is opened, and the driver is asked where that test fails. driver: the driver is always asked.",
+        {"COMPLETION", "flag",
+         "How the end of a copy is noticed. flag: the card writes a completion flag to host memory; a self-test checks "
+         "its\n"
+         "order when the card's engine starts, and the driver is asked where that fails. driver: the driver is always "
+         "asked.",
          offsetof(IfaceConfig, completion), host.enum_parser(kCompletions)},
         {"BW", "down:24000MBs,up:24000MBs,card:400000MBs",
-         "Bandwidth of copies that UCX reckons with, for each direction.", offsetof(IfaceConfig, bandwidth),
+         "Bandwidth of copies that UCX plans with, for each direction.", offsetof(IfaceConfig, bandwidth),
          host.key_value_parser(&m_bandwidth)},
-        {"LATENCY", "6us", "Latency of a copy that UCX reckons with.", offsetof(IfaceConfig, latency),
-         parser_of(m_time)},
-        {"OVERHEAD", "1us", "Time to start a copy that UCX reckons with.", offsetof(IfaceConfig, overhead),
+        {"LATENCY", "6us", "Latency of a copy that UCX plans with.", offsetof(IfaceConfig, latency), parser_of(m_time)},
+        {"OVERHEAD", "1us", "Time to start a copy that UCX plans with.", offsetof(IfaceConfig, overhead),
          parser_of(m_time)},
     }};
     cpy = {};

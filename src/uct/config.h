@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What users can set, as rows of UCX's own tables: `ucx_info -f` shows them. The tables are made at load, of the
-// parsers of the UCX that loaded us.
+// parsers of the UCX that loaded the module.
 #pragma once
 
 #include "ucx/checked_parser.h"
@@ -14,12 +14,15 @@ namespace gaudi::uct {
 using thunk::Error;
 using thunk::Result;
 
+inline constexpr const char *kComponentName = "gaudi_copy";
+
 struct MdConfig {
-    char super; // what UCX's own table of memory domains fills
+    char super; // filled by UCX's own table of memory domains
     char *device;
     std::size_t max_memory;
     ucx::ucs_ternary_auto_value_t dmabuf;
     double open_timeout; // seconds
+    std::size_t max_mapped_host;
 };
 
 struct IfaceConfig {
@@ -33,7 +36,7 @@ struct IfaceConfig {
     unsigned device_id; // accepted for the sake of old launch lines, read by the domain
 };
 
-enum Completion : unsigned { kByWord = 0, kByDriver = 1 };
+enum Completion : unsigned { kByFlag = 0, kByDriver = 1, kByWord = 2 };
 
 /// The tables of one UCX.
 class ConfigTables {
@@ -42,7 +45,7 @@ public:
     ConfigTables(const ConfigTables &) = delete;
     ConfigTables &operator=(const ConfigTables &) = delete;
 
-    std::array<ucx::ucs_config_field, 6> md;
+    std::array<ucx::ucs_config_field, 7> md;
     std::array<ucx::ucs_config_field, 6> cpy; // transport gaudi_cpy
     std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr
 

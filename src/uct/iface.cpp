@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "iface.h"
 
-#include "gaudi/settings.h"
+#include "gaudi/card/settings.h"
+#include "gaudi/copy/engine_slot.h"
 #include "ucx/log.h"
 #include "unpacked_key.h"
 
@@ -46,37 +47,44 @@ void complete(uct_completion *comp, ucs_status_t status) {
         comp->func(comp);
 }
 
+/// The table of this UCX, made once and never freed: interfaces point to it.
+uct_iface_internal_ops *internal_ops_of(const Host &host) {
+    using Tables = std::vector<std::pair<const Host *, std::unique_ptr<uct_iface_internal_ops>>>;
+    static constinit os::Mutex mutex{rank::kInterfaceTables};
+    static Tables *tables = nullptr;
+    const os::MutexLock lock(mutex);
+    if (!tables)
+        tables = new Tables;
+    for (const auto &[known, table] : *tables)
+        if (known == &host)
+            return table.get();
+    tables->emplace_back(&host, std::make_unique<uct_iface_internal_ops>(make_iface_internal_ops<Iface, Ep>(host)));
+    return tables->back().second.get();
+}
+
 } // namespace
 
-Result<Iface *> Iface::open(Md &md, uct_worker_h worker, const uct_iface_params &params, const IfaceConfig &config) {
-    const Host &host = md.component().host();
+bool may_copy(Cards &cards) {
+    if (cards.empty())
+        return true; // nothing will be copied here, but UCP plans the copies of peers by this answer
+    return std::any_of(cards.all().begin(), cards.all().end(), [](const auto &card) { return has_copy_path(*card); });
+}
+
+Result<Iface *> Iface::open(const IfaceDomain &domain, uct_worker_h worker, const uct_iface_params &params,
+                            const IfaceConfig &config) {
+    const Host &host = domain.host;
     if (config.completion == kByDriver)
-        settings().completion_by_driver.store(true, std::memory_order_relaxed);
-    std::unique_ptr<Iface, void (*)(Iface *)> iface(new Iface(md, config), [](Iface *made) { delete made; });
+        change_settings([](Settings &settings) { settings.completion_by_driver = true; });
+    std::unique_ptr<Iface, void (*)(Iface *)> iface(new Iface(domain, config), [](Iface *made) { delete made; });
     if (getrandom(&iface->m_id, sizeof iface->m_id, 0) != sizeof iface->m_id)
         return tl::unexpected(Error{errno, "iface_open", "no random number for the address of the interface"});
-    // The tables are this UCX's: some slots are its own functions.
+    // Tables are per UCX, because some slots hold functions of that UCX.
     auto ops = make_iface_ops<Iface, Ep>(host);
-    static std::mutex mutex;
-    static std::vector<std::pair<const Host *, std::unique_ptr<uct_iface_internal_ops>>> *internal = nullptr;
-    uct_iface_internal_ops *internal_ops = nullptr;
-    {
-        const std::lock_guard guard(mutex);
-        if (!internal)
-            internal = new std::vector<std::pair<const Host *, std::unique_ptr<uct_iface_internal_ops>>>;
-        for (auto &[known, table] : *internal)
-            if (known == &host)
-                internal_ops = table.get();
-        if (!internal_ops) {
-            internal->emplace_back(&host,
-                                   std::make_unique<uct_iface_internal_ops>(make_iface_internal_ops<Iface, Ep>(host)));
-            internal_ops = internal->back().second.get();
-        }
-    }
+    uct_iface_internal_ops *internal_ops = internal_ops_of(host);
     int count = 1;
     const ucs_status_t status =
         host.call().uct_base_iface_t_init(iface.get(), host.call().uct_base_iface_t_class, &count, &ops, internal_ops,
-                                          &md, worker, &params, &iface->m_config.super);
+                                          &domain.md, worker, &params, &iface->m_config.super);
     if (status != UCS_OK)
         return tl::unexpected(
             Error{EIO, "iface_open",
@@ -91,39 +99,38 @@ Iface::~Iface() {
 }
 
 void Iface::close() {
-    // Copies write to memory that its owner will free: none may be left, whichever way it takes. Their users are gone.
+    // Copies write to memory that its owner will free, so all must end here. Their users are gone.
     m_closing = true;
     m_held.clear();
     m_mover.abandon();
     const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
     while (m_mover.outstanding() != 0 && std::chrono::steady_clock::now() < limit)
         m_mover.progress();
-    const Host &host = m_md.component().host();
+    const Host &host = m_host;
     host.call().uct_base_iface_progress_disable(&super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     host.call().ucs_class_call_cleanup_chain(host.call().uct_base_iface_t_class, this, -1);
     if (m_mover.outstanding() == 0)
         delete this;
-    else // the engine will yet tell of their ends, so there must be somebody
-        GAUDI_UCX_LOG(host, WARN, "%u copies do not end, their interface is left behind", m_mover.outstanding());
+    else // the engine hands their ends to the mover yet
+        GAUDI_UCX_LOG(host, WARN, "%u copies do not end, so the memory of their interface is not freed",
+                      m_mover.outstanding());
 }
 
-void Iface::failed(const Error &error) const noexcept {
-    GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", error.text.c_str());
-}
+void Iface::failed(const Error &error) const noexcept { GAUDI_UCX_LOG(m_host, ERROR, "%s", error.text.c_str()); }
 
 // ---- what it can do -------------------------------------------------------------------------------------------------
 
 ucs_status_t Iface::query(uct_iface_attr *attr) {
-    m_md.component().host().call().uct_base_iface_query(this, attr);
+    m_host.call().uct_base_iface_query(this, attr);
     attr->iface_addr_len = sizeof m_id;
     attr->device_addr_len = 0;
     attr->ep_addr_len = 0;
     attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE;
     attr->overhead = m_config.overhead;
     attr->latency = {m_config.latency, 0};
-    attr->bandwidth = {0, 0.0001e6}; // UCP takes no interface without any; where nothing can be copied it is the least
+    attr->bandwidth = {0, 0.0001e6}; // UCP takes no interface without any: the least for one without a copy path
     attr->priority = 0;
-    if (!m_md.can_copy())
+    if (!may_copy(m_cards))
         return UCS_OK;
     attr->cap.flags |= UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT | UCT_IFACE_FLAG_PUT_ZCOPY |
                        UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_PENDING;
@@ -147,13 +154,13 @@ ucs_status_t Iface::estimate_perf(uct_perf_attr *attr) {
     const bool typed = given(UCT_PERF_ATTR_FIELD_LOCAL_MEMORY_TYPE) && given(UCT_PERF_ATTR_FIELD_REMOTE_MEMORY_TYPE);
     const ucs_memory_type_t local = typed ? attr->local_memory_type : UCS_MEMORY_TYPE_HOST;
     const ucs_memory_type_t remote = typed ? attr->remote_memory_type : UCS_MEMORY_TYPE_GAUDI;
-    // Host to host is not ours, and UCP must not plan with it; nor is anybody else's memory.
+    // Host to host and other vendors' memory is not supported, and UCP must not plan with it.
     if (typed && local == UCS_MEMORY_TYPE_HOST && remote == UCS_MEMORY_TYPE_HOST)
         return UCS_ERR_UNSUPPORTED;
     for (const ucs_memory_type_t type : {local, remote})
         if (type != UCS_MEMORY_TYPE_HOST && type != UCS_MEMORY_TYPE_GAUDI)
             return UCS_ERR_UNSUPPORTED;
-    if (!m_md.can_copy())
+    if (!may_copy(m_cards))
         return UCS_ERR_UNSUPPORTED;
 
     bool fetches = false, is_short = false;
@@ -171,7 +178,7 @@ ucs_status_t Iface::estimate_perf(uct_perf_attr *attr) {
         attr->local_sys_device != attr->remote_sys_device;
     const auto &rates = m_config.bandwidth;
     const double bandwidth = source != destination ? (source == UCS_MEMORY_TYPE_HOST ? rates.down : rates.up)
-                             : two_cards           ? std::min(rates.down, rates.up) // both links at once
+                             : two_cards           ? std::min(rates.down, rates.up) // over both links at once
                                                    : rates.on_card;
     if (given(UCT_PERF_ATTR_FIELD_SEND_PRE_OVERHEAD))
         attr->send_pre_overhead = m_config.overhead;
@@ -200,7 +207,7 @@ ucs_status_t Iface::get_address(uct_iface_addr *address) {
 }
 
 int Iface::is_reachable_v2(const uct_iface_is_reachable_params *params) {
-    const auto &call = m_md.component().host().call();
+    const auto &call = m_host.call();
     if (!call.uct_iface_is_reachable_params_addrs_valid(params))
         return 0;
     if ((params->field_mask & UCT_IFACE_IS_REACHABLE_FIELD_IFACE_ADDR) == 0 || !params->iface_addr) {
@@ -242,26 +249,17 @@ ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::u
         ++m_open->pending;
         return UCS_INPROGRESS;
     }
-    const Mover::Posted posted = m_mover.post(wanted);
-    if (posted == Mover::Posted::started) {
+    const Result<Mover::Posted> posted = m_mover.post(wanted);
+    if (posted && *posted == Mover::Posted::started) {
         ++m_open->pending;
         return UCS_INPROGRESS;
     }
     operation->next = m_free;
     m_free = operation;
-    return status_of(posted);
+    return posted ? UCS_OK : refuse(posted.error());
 }
 
-/// Of a copy that was not started.
-ucs_status_t Iface::status_of(Mover::Posted posted) {
-    if (posted == Mover::Posted::done)
-        return UCS_OK;
-    if (posted == Mover::Posted::not_imported)
-        return refuse_other_memory(m_mover.problem());
-    return refuse(posted == Mover::Posted::unsupported ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR, m_mover.problem());
-}
-
-/// One cause may fail copy after copy: its sentence is logged when it comes first, and again after a while without it.
+/// One cause may fail copy after copy: its sentence is logged the first time, and again after a while without it.
 bool Iface::is_new(const std::string &sentence) {
     const auto now = std::chrono::steady_clock::now();
     const auto known = std::find_if(m_reported.begin(), m_reported.end(),
@@ -277,18 +275,24 @@ bool Iface::is_new(const std::string &sentence) {
 
 ucs_status_t Iface::refuse(ucs_status_t status, const std::string &sentence) {
     if (is_new(sentence))
-        GAUDI_UCX_LOG(m_md.component().host(), ERROR, "%s", sentence.c_str());
+        GAUDI_UCX_LOG(m_host, ERROR, "%s", sentence.c_str());
     return status;
 }
 
-/// Less loud: the memory of other vendors had to be registered for UCX's sake.
-ucs_status_t Iface::refuse_other_memory(const std::string &sentence) {
+/// Logs less severely: memory of other vendors had to be registered for UCX's sake.
+ucs_status_t Iface::refuse_foreign_memory(const std::string &sentence) {
     if (is_new(sentence))
-        GAUDI_UCX_LOG(m_md.component().host(), DIAG, "%s", sentence.c_str());
+        GAUDI_UCX_LOG(m_host, DIAG, "%s", sentence.c_str());
     return UCS_ERR_UNSUPPORTED;
 }
 
-/// What comes after a fence must not overtake what came before, and the card's queues know nothing of each other.
+ucs_status_t Iface::refuse(const Error &error) {
+    if (error.code == EXDEV)
+        return refuse_foreign_memory(error.text);
+    return refuse(error.code == ENOTSUP ? UCS_ERR_UNSUPPORTED : UCS_ERR_IO_ERROR, error.text);
+}
+
+/// Copies after a fence must not overtake those before it, and the card's queues are not ordered among each other.
 ucs_status_t Iface::fence(unsigned) {
     if (!idle())
         m_held.push_back({{}, true});
@@ -305,19 +309,18 @@ void Iface::release_held() {
         }
         const Mover::Operation next = m_held.front().operation;
         m_held.pop_front();
-        const Mover::Posted posted = m_mover.post(next);
-        if (posted != Mover::Posted::started)
-            finish(*static_cast<Operation *>(next.user), status_of(posted));
+        const Result<Mover::Posted> posted = m_mover.post(next);
+        if (!posted || *posted == Mover::Posted::done)
+            finish(*static_cast<Operation *>(next.user), posted ? UCS_OK : refuse(posted.error()));
     }
 }
 
-void Iface::ended(void *user, int error) {
+void Iface::ended(void *user, const Error *error) {
     auto &operation = *static_cast<Operation *>(user);
     Iface &iface = *operation.iface;
-    if (error != 0 && !iface.m_closing)
-        for (const std::string &sentence : iface.m_mover.new_problems())
-            iface.refuse(UCS_ERR_IO_ERROR, sentence);
-    iface.finish(operation, error == 0 ? UCS_OK : status_from_errno(error));
+    if (error && !iface.m_closing)
+        iface.refuse(UCS_ERR_IO_ERROR, error->text);
+    iface.finish(operation, error ? status_from_errno(error->code) : UCS_OK);
 }
 
 void Iface::finish(Operation &operation, ucs_status_t status) {
@@ -327,18 +330,18 @@ void Iface::finish(Operation &operation, ucs_status_t status) {
     m_free = &operation;
     if (status != UCS_OK)
         m_flush_status = status;
-    if (!m_closing) // else whoever waited for it is gone
+    if (!m_closing) // else its user is gone
         complete(comp, status);
 }
 
 ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
     while (!m_held.empty()) // behind a fence
         progress();
-    const int error = m_mover.copy_now(destination, source, length);
-    if (error == 0)
+    const Result<void> copied = m_mover.copy_now(destination, source, length);
+    if (copied)
         return UCS_OK;
-    // UCP ends the process on this status: the reason must be on record before.
-    return refuse(status_from_errno(error), m_mover.problem());
+    // UCP ends the process on this status: the reason must be logged before.
+    return refuse(status_from_errno(copied.error().code), copied.error().text);
 }
 
 ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
@@ -361,7 +364,7 @@ ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint
 
 // ---- progress ---------------------------------------------------------------------------------------------------------
 
-/// Tells flushes whose copies, and those before them, have all ended.
+/// Completes flushes whose copies, and those before them, have all ended.
 void Iface::end_epochs(ucs_status_t status) {
     while (m_epochs.size() > 1 && m_epochs.front().pending == 0) {
         const std::vector<uct_completion *> flushes = std::move(m_epochs.front().flushes);
@@ -389,7 +392,7 @@ ucs_status_t Iface::flush(unsigned flags, uct_completion *comp) {
         return status;
     }
     if (comp) {
-        // The open epoch closes here, but its address stays: copies in it point there.
+        // The open epoch ends here, but stays where it is: copies in it point to it.
         m_epochs.back().flushes.push_back(comp);
         m_open = &m_epochs.emplace_back();
     }
@@ -423,7 +426,7 @@ ucs_status_t Iface::event_arm(unsigned) {
 
 void Ep::destroy() { delete this; }
 
-// An empty copy succeeds before its addresses and its key are looked at: UCP brings whatever they are, NULL included.
+// An empty copy succeeds whatever its addresses and its key are: UCP passes any, NULL included.
 
 ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
     if (length == 0)
@@ -465,7 +468,7 @@ ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remo
     const auto local = reinterpret_cast<std::uint64_t>(iov->buffer);
     MemoryHandle *handle = MemoryHandle::from(iov->memh);
     if (handle && handle->kind == MemoryHandle::Kind::nothing)
-        return interface().refuse_other_memory(
+        return interface().refuse_foreign_memory(
             fmt::format("the memory at {:#x} is neither Gaudi nor host memory, and was registered without a dma-buf: "
                         "gaudi_cpy cannot reach it",
                         local));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport gaudi_cpy: copies between host memory and cards, within a card and between cards. It reaches itself and
-// nobody else.
+// The transport gaudi_cpy: copies between host memory and cards, within a card and between cards. It reaches only itself.
 #pragma once
 
 #include "config.h"
-#include "gaudi/mover.h"
-#include "md.h"
+#include "gaudi/copy/mover.h"
+#include "memory_handle.h"
 #include "ucx/edge.h"
+#include "ucx/host.h"
 
 #include <chrono>
 #include <cstdint>
@@ -19,10 +19,20 @@ namespace gaudi::uct {
 
 class Ep;
 
+/// The domain of an interface, as far as the interface needs it.
+struct IfaceDomain {
+    ucx::uct_md &md;
+    const ucx::Host &host;
+    Cards &cards;
+};
+
+/// Whether copies are offered to UCX: at least one card has a copy path, or there is no card.
+bool may_copy(Cards &cards);
+
 class Iface : public ucx::uct_base_iface {
 public:
-    static Result<Iface *> open(Md &domain, ucx::uct_worker_h worker, const ucx::uct_iface_params &params,
-                                const IfaceConfig &config);
+    static Result<Iface *> open(const IfaceDomain &domain, ucx::uct_worker_h worker,
+                                const ucx::uct_iface_params &params, const IfaceConfig &config);
 
     // ---- for UCX, through the edge
     void close();
@@ -43,11 +53,12 @@ public:
     ucx::ucs_status_t copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
                            ucx::uct_completion *comp);
     ucx::ucs_status_t copy_now(std::uint64_t destination, std::uint64_t source, std::uint64_t length);
-    /// Says why a copy of these bytes is not allowed with the key.
+    /// Logs why a copy of these bytes is not allowed with the key.
     ucx::ucs_status_t refuse_key(ucx::uct_rkey_t rkey, std::uint64_t address, std::uint64_t length);
     /// Logs why a copy fails and returns the status.
     ucx::ucs_status_t refuse(ucx::ucs_status_t status, const std::string &sentence);
-    ucx::ucs_status_t refuse_other_memory(const std::string &sentence);
+    ucx::ucs_status_t refuse(const Error &error);
+    ucx::ucs_status_t refuse_foreign_memory(const std::string &sentence);
 
 private:
     /// Copies that a flush waits for: those posted since the flush before it.
@@ -67,19 +78,20 @@ private:
         bool fence; // nothing but the fence
     };
 
-    Iface(Md &domain, const IfaceConfig &settings) : m_md(domain), m_config(settings), m_mover(domain.cards()) {}
+    Iface(const IfaceDomain &domain, const IfaceConfig &settings)
+        : m_host(domain.host), m_cards(domain.cards), m_config(settings), m_mover(domain.cards) {}
     ~Iface();
 
     Operation *take_operation();
-    static void ended(void *user, int error);
+    static void ended(void *user, const Error *error);
     void finish(Operation &operation, ucx::ucs_status_t status);
     void end_epochs(ucx::ucs_status_t status);
     bool idle() const { return m_mover.outstanding() == 0 && m_held.empty(); }
-    ucx::ucs_status_t status_of(Mover::Posted posted);
     bool is_new(const std::string &sentence);
     void release_held();
 
-    Md &m_md;
+    const ucx::Host &m_host;
+    Cards &m_cards;
     const IfaceConfig m_config;
     Mover m_mover;
     std::uint64_t m_id = 0;
@@ -108,7 +120,7 @@ public:
                                 ucx::uct_rkey_t rkey, ucx::uct_completion *comp);
     ucx::ucs_status_t get_zcopy(const ucx::uct_iov *iov, std::size_t count, std::uint64_t remote_address,
                                 ucx::uct_rkey_t rkey, ucx::uct_completion *comp);
-    /// There is always room: nobody has to wait, and who thinks so may try again at once.
+    /// The transport always has room, so a request may be tried again at once.
     ucx::ucs_status_t pending_add(ucx::uct_pending_req *, unsigned) { return ucx::UCS_ERR_BUSY; }
     void pending_purge(ucx::uct_pending_purge_callback_t, void *) {}
     ucx::ucs_status_t flush(unsigned flags, ucx::uct_completion *comp) { return interface().flush(flags, comp); }

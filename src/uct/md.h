@@ -2,8 +2,9 @@
 // The memory domain gaudi_copy: allocates, recognises, registers and exports Gaudi memory, on all cards.
 #pragma once
 
-#include "component.h"
 #include "memory_handle.h"
+#include "ucx/edge.h"
+#include "ucx_cards.h"
 
 #include <string>
 
@@ -11,7 +12,7 @@ namespace gaudi::uct {
 
 class Md : public ucx::uct_md {
 public:
-    static Result<Md *> open(Component &component, Cards &cards, const MdConfig &config);
+    static Result<Md *> open(ucx::uct_component &component, UcxCards &ucx_cards, Cards &cards, const MdConfig &config);
 
     // ---- for UCX, through the edge
     void close() { delete this; }
@@ -32,26 +33,20 @@ public:
                             const ucx::uct_iface_config *config, ucx::uct_iface_h *iface);
     void failed(const Error &error) const noexcept;
 
-    Component &component() const { return m_component; }
-    Cards &cards() const { return m_cards; }
-    /// Whether at least one card can be copied from and to, or there is none to say otherwise.
-    bool can_copy() const;
-
 private:
-    Md(Component &component, Cards &cards, const MdConfig &config);
+    Md(ucx::uct_component &owner, UcxCards &ucx_cards, Cards &cards, const MdConfig &config);
     ~Md() = default;
 
     std::uint64_t limit() const; // of each card
-    Region *recognise(std::uint64_t address, std::size_t length);
-    ucx::ucs_status_t describe(Region &region, std::uint64_t generation, std::uint64_t address, std::size_t length,
+    ucx::ucs_status_t describe(const Resolved &memory, std::uint64_t address, std::size_t length,
                                ucx::uct_md_mem_attr_v2 *attr);
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);
 
     static ucx::uct_md_ops s_ops;
 
-    Component &m_component;
+    UcxCards &m_ucx_cards;
     Cards &m_cards;
-    const std::string m_device; // named by the user, or "auto"
+    const std::string m_device; // set by the user, or "auto"
     const std::size_t m_max_memory;
     const bool m_dmabuf;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What UCX holds for registered or allocated memory.
+// The object behind UCX's handle (uct_mem_h) of registered or allocated memory.
 #pragma once
 
-#include "gaudi/host_range.h"
-#include "gaudi/region.h"
+#include "gaudi/host/host_range.h"
+#include "gaudi/memory/resolve.h"
 
 #include <cstdint>
 #include <memory>
@@ -13,23 +13,22 @@ namespace gaudi::uct {
 struct MemoryHandle {
     enum class Kind {
         host,      // mapped into a card at the first copy there
-        gaudi,     // in a mapping of device memory that we know
-        allocated, // the same, and ours to free
-        dmabuf,    // somebody else's, to be reached through its dma-buf where the driver imports those
-        nothing,   // somebody else's; registering must succeed for UCX's sake, copies through it are refused
+        gaudi,     // in a known mapping of device memory
+        allocated, // the same, and allocated by the domain
+        dmabuf,    // of another vendor, reached through its dma-buf where the driver imports those
+        nothing,   // of another vendor: registering must succeed for UCX's sake, copies through it are refused
     };
     static constexpr std::uint32_t kMagic = 0x47415548;
 
-    std::uint32_t magic = kMagic; // a handle comes back through UCX's C, and from programs that mix them up
+    std::uint32_t magic = kMagic; // handles come back through C, from programs that may mix them up
     Kind kind = Kind::nothing;
     std::uint64_t address = 0;
     std::uint64_t length = 0;
     std::unique_ptr<HostRange> range;
-    Region *region = nullptr;
-    std::uint64_t generation = 0; // of the region when this was made
-    // UCP's memory handle for memory whose unmapping no hook will show: its end is the last chance to have UCX let go of it.
-    bool unseen = false;
-    // Of memory that was attached: what its key said.
+    Resolved memory; // the mapping, for Kind::gaudi and Kind::allocated
+    // The handle of probed memory, whose unmap no hook shows: its end is the last chance to drop UCX's registrations.
+    bool unhooked = false;
+    // Of attached memory, from its key.
     std::int32_t process = 0;
     std::int32_t descriptor = -1;
 
@@ -39,15 +38,7 @@ struct MemoryHandle {
         auto *handle = static_cast<MemoryHandle *>(memh);
         return handle && handle->magic == kMagic ? handle : nullptr;
     }
-    bool live() const { return region && region->generation() == generation; }
-    /// Remembers the region and its present life; false if it does not hold the address any more.
-    bool hold(Region &holder) {
-        region = &holder;
-        generation = holder.generation_with(address);
-        if (generation == 0)
-            region = nullptr;
-        return region != nullptr;
-    }
+    bool is_live() const { return memory && memory.is_current(); }
 };
 
 } // namespace gaudi::uct

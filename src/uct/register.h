@@ -5,8 +5,8 @@
 
 namespace gaudi::uct {
 
-// Adds our component and its transports to that UCX, whose ABI has been proved. Called once per UCX, and the last thing
-// that can fail: UCX cannot forget a component.
+/// Adds the component and its transports to a UCX whose ABI has been proved. Called once per UCX, and the last step
+/// that can fail: UCX cannot forget a component.
 ucx::ucs_status_t register_uct(ucx::Host &host);
 
 } // namespace gaudi::uct

@@ -18,7 +18,7 @@
 namespace gaudi::uct {
 namespace {
 
-constexpr const char *kExporter = "habanalabs"; // as the kernel calls the driver
+constexpr const char *kExporter = "habanalabs"; // the kernel's name of the driver
 
 /// getpid without the system call: keys are packed for every message.
 std::int32_t own_process() {
@@ -34,7 +34,7 @@ std::int32_t own_process() {
     return pid;
 }
 
-/// What the kernel says of a descriptor's exporter; empty where it says nothing.
+/// The exporter's name of a descriptor, from the kernel; empty where the kernel does not give it.
 std::string exporter(int fd) {
     std::ifstream lines(fmt::format("/proc/self/fdinfo/{}", fd));
     constexpr std::string_view key = "exp_name:";
@@ -66,12 +66,13 @@ RemoteKey RemoteKey::of(const MemoryHandle &handle) {
     if (handle.process != 0)
         return {handle.address, handle.length, handle.descriptor, handle.process};
     using Kind = MemoryHandle::Kind;
-    const bool ours = handle.kind != Kind::nothing && handle.kind != Kind::dmabuf;
-    RemoteKey key{handle.address, handle.length, ours ? kNotExported : kNotOurs, own_process()};
-    if (Region *region = handle.region) {
-        // UCX rounds what it registers, and only where the range begins was looked at.
-        key.length = std::min(key.length, region->export_size() - (key.address - region->base()));
-        key.descriptor = region->export_descriptor();
+    const bool reachable = handle.kind != Kind::nothing && handle.kind != Kind::dmabuf;
+    RemoteKey key{handle.address, handle.length, reachable ? kNotExported : kUnreachable, own_process()};
+    if (handle.memory) {
+        Region &region = handle.memory.region();
+        // UCX rounds the ranges that it registers, so the end may lie beyond the mapping.
+        key.length = std::min(key.length, region.export_size() - handle.memory.offset(key.address));
+        key.descriptor = region.export_descriptor();
     }
     return key;
 }
@@ -81,7 +82,7 @@ Result<RemoteKey> RemoteKey::read(const void *buffer) {
     std::memcpy(&key, buffer, sizeof key);
     if (key.process <= 0)
         return refuse(EINVAL, fmt::format("a remote key names process {}, which is none", key.process));
-    if (key.descriptor < kNotOurs)
+    if (key.descriptor < kUnreachable)
         return refuse(EINVAL, fmt::format("a remote key names descriptor {}, which is none", key.descriptor));
     if (key.length == 0 || key.address + key.length < key.address)
         return refuse(EINVAL,
@@ -89,19 +90,17 @@ Result<RemoteKey> RemoteKey::read(const void *buffer) {
     return key;
 }
 
-Result<RemoteKey::Holder> RemoteKey::resolve(const Cards &cards) const {
-    if (!own() || descriptor == kNotOurs)
-        return Holder{};
-    Region *region = cards.find(address);
-    const std::uint64_t generation = region ? region->generation_with(address) : 0;
-    if (generation != 0) {
-        const bool inside = length <= region->export_size() - (address - region->base());
-        const bool named = descriptor < 0 || descriptor == region->known_export_descriptor();
-        if (inside && named && region->generation() == generation)
-            return Holder{region, generation};
-    } else if (const Range window = cards.window();
-               descriptor < 0 && (address >= window.base + window.length || address + length <= window.base)) {
-        return Holder{}; // host memory
+Result<Resolved> RemoteKey::find_mapping(Cards &cards) const {
+    if (!own() || descriptor == kUnreachable)
+        return Resolved{};
+    if (const Resolved found = resolve(cards, address, length)) {
+        const bool inside = length <= found.region().export_size() - found.offset(address);
+        const bool named = descriptor < 0 || descriptor == found.region().known_export_descriptor();
+        if (inside && named && found.is_current())
+            return found;
+    } else if (const Range range = cards.address_range();
+               descriptor < 0 && (address >= range.base + range.length || address + length <= range.base)) {
+        return Resolved{}; // host memory
     }
     return refuse(EINVAL,
                   fmt::format("a remote key of this process names {} bytes at {:#x} with dma-buf descriptor {}, "
@@ -110,7 +109,7 @@ Result<RemoteKey::Holder> RemoteKey::resolve(const Cards &cards) const {
 }
 
 Result<thunk::Fd> RemoteKey::fetch() const {
-    if (descriptor < 0) // neither kind can be fetched
+    if (descriptor < 0)
         return refuse(ENOTSUP, "the memory that a remote key names is not exported as a dma-buf");
     const thunk::Fd target(static_cast<int>(os::system_call(SYS_pidfd_open, process, 0)));
     if (!target)

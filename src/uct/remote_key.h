@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The 24 bytes that name memory to somebody else: the registered range, the dma-buf of the block around it and the process
-// that has both. They may come from the network, and nothing in them is believed before it has been checked. What a key
-// proves and what it cannot: docs/keys.md.
+// The 24 bytes that name memory to a peer: the registered range, the dma-buf of the block around it, and the process that
+// has both. They may come from the network, and none of them is used before it has been checked. What a key proves and
+// what it cannot: docs/keys.md.
 #pragma once
 
 #include "config.h"
-#include "gaudi/cards.h"
+#include "gaudi/memory/resolve.h"
 #include "memory_handle.h"
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct RemoteKey {
     std::uint64_t address;
     std::uint64_t length;
     std::int32_t descriptor;                         // or one of these
-    static constexpr std::int32_t kNotExported = -1; // the address is good all the same, within the process
-    static constexpr std::int32_t kNotOurs = -2;     // registered here for UCX's sake only: copies do not reach it
+    static constexpr std::int32_t kNotExported = -1; // the address is valid all the same, within the process
+    static constexpr std::int32_t kUnreachable = -2; // registered for UCX's sake only: copies do not reach it
     std::int32_t process;
 
     static RemoteKey of(const MemoryHandle &handle);
@@ -28,12 +28,8 @@ struct RemoteKey {
     static Result<RemoteKey> read(const void *buffer);
 
     /// The live mapping of this process that holds all of the range; none for host memory and for other processes' keys.
-    struct Holder {
-        Region *region = nullptr;
-        std::uint64_t generation = 0;
-    };
-    /// Takes no lock and makes no system call: UCP unpacks a key per eager message.
-    Result<Holder> resolve(const Cards &cards) const;
+    /// UCP unpacks a key per eager message: no lock and no system call where resolve() makes none.
+    Result<Resolved> find_mapping(Cards &cards) const;
 
     /// The other process's dma-buf, checked to be one of this exporter and large enough for the range.
     Result<thunk::Fd> fetch() const;

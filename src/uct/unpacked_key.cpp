@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <compare>
-#include <mutex>
 #include <tuple>
 
 namespace gaudi::uct {
@@ -29,8 +28,8 @@ private:
     static constexpr unsigned kFirst = 64; // in the first chunk
     static constexpr unsigned kChunks = 26;
 
-    // The head holds the first free one's index + 1, and a count of changes: a head that another thread has popped and
-    // pushed again meanwhile is not mistaken for the same list.
+    // The head holds the index + 1 of the first free object, and a count of changes: a head that another thread has popped
+    // and pushed again meanwhile is not mistaken for the same list.
     static std::uint32_t number(std::uint64_t head) { return static_cast<std::uint32_t>(head); }
     static std::uint64_t successor(std::uint64_t head, std::uint32_t number) {
         return ((head >> 32) + 1) << 32 | number;
@@ -51,7 +50,7 @@ private:
     }
 
     UnpackedKey *grow() {
-        const std::lock_guard guard(m_growing);
+        const os::MutexLock lock(m_growing);
         if (m_count == kChunks)
             throw std::bad_alloc();
         const std::uint32_t size = kFirst << m_count;
@@ -67,8 +66,8 @@ private:
 
     std::atomic<std::uint64_t> m_free{0};
     std::array<std::atomic<UnpackedKey *>, kChunks> m_chunks{};
-    std::mutex m_growing;
-    unsigned m_count = 0;
+    os::Mutex m_growing{rank::kUnpackedKeys};
+    unsigned m_count GAUDI_GUARDED_BY(m_growing) = 0;
 };
 
 namespace {
@@ -77,11 +76,11 @@ constinit UnpackedKeys g_keys;
 
 } // namespace
 
-UnpackedKey *UnpackedKey::make(const RemoteKey &key, const RemoteKey::Holder &holder) {
+UnpackedKey *UnpackedKey::make(const RemoteKey &key, const Resolved &memory) {
     UnpackedKey *unpacked = g_keys.take();
     unpacked->m_key = key;
-    unpacked->m_holder = holder;
-    unpacked->m_reach = key.own() && key.descriptor != RemoteKey::kNotOurs ? key.length : 0;
+    unpacked->m_memory = memory;
+    unpacked->m_reach = key.own() && key.descriptor != RemoteKey::kUnreachable ? key.length : 0;
     unpacked->m_magic = kMagic;
     return unpacked;
 }
@@ -94,7 +93,8 @@ void UnpackedKey::release() {
 int UnpackedKey::compare(const UnpackedKey &one, const UnpackedKey &other) {
     const auto named = [](const UnpackedKey &key) {
         return std::tuple(key.m_key.process, key.m_key.address, key.m_key.length, key.m_key.descriptor,
-                          key.m_holder.generation, reinterpret_cast<std::uintptr_t>(key.m_holder.region));
+                          key.m_memory.generation(),
+                          key.m_memory ? reinterpret_cast<std::uintptr_t>(&key.m_memory.region()) : 0);
     };
     const std::strong_ordering order = named(one) <=> named(other);
     return order < 0 ? -1 : order > 0 ? 1 : 0;

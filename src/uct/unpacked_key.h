@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What UCX holds for an unpacked remote key (its uct_rkey_t): the range that the key names, and the mapping that held it at
-// the time. UCP unpacks a key per eager message, from any thread, so objects come from a list without a lock. They are
-// never freed: a key that was released is recognised as such until the object holds the next key.
+// The object behind UCX's unpacked remote key (uct_rkey_t): the range that the key names, and the mapping that held it when
+// the key was unpacked. UCP unpacks a key per eager message, from any thread, so objects come from a list without a lock.
+// They are never freed: a released key is recognised as such until the object holds the next key.
 #pragma once
 
 #include "remote_key.h"
@@ -17,12 +17,12 @@ public:
     UnpackedKey(const UnpackedKey &) = delete;
     UnpackedKey &operator=(const UnpackedKey &) = delete;
 
-    static UnpackedKey *make(const RemoteKey &key, const RemoteKey::Holder &holder);
+    static UnpackedKey *make(const RemoteKey &key, const Resolved &memory);
     void release();
 
-    /// UCP's pipelines pass UCT_INVALID_RKEY, and callers without a key 0: nothing bounds them.
+    /// UCP's pipelines pass UCT_INVALID_RKEY, and callers without a key 0: such copies have no bounds.
     static bool is_none(ucx::uct_rkey_t rkey) { return rkey + 1 <= 1; }
-    /// Null for what was released or is no key of gaudi_copy.
+    /// Null for a key that was released or is not of gaudi_copy.
     static UnpackedKey *from(ucx::uct_rkey_t rkey) {
         auto *key = reinterpret_cast<UnpackedKey *>(rkey);
         return key && key->m_magic == kMagic ? key : nullptr;
@@ -35,7 +35,7 @@ public:
         return offset < m_reach && length <= m_reach - offset && is_current();
     }
     /// Whether the mapping is the one that the key was unpacked for. Host memory has none.
-    bool is_current() const { return !m_holder.region || m_holder.region->generation() == m_holder.generation; }
+    bool is_current() const { return !m_memory || m_memory.is_current(); }
     bool is_reachable() const { return m_reach != 0; }
     const RemoteKey &key() const { return m_key; }
 
@@ -50,7 +50,7 @@ private:
     std::uint32_t m_index = 0;            // in the list of all
     std::atomic<std::uint32_t> m_next{0}; // of those that are free, by index + 1
     RemoteKey m_key{};
-    RemoteKey::Holder m_holder;
+    Resolved m_memory;
     std::uint64_t m_reach = 0; // bytes from the key's address that copies reach; 0 for memory that they do not
 };
 

@@ -2,7 +2,7 @@
 // Two processes exchange memory of SynapseAI through UCX; a stand-in for SynapseAI holds all memory of their cards.
 #include "conversation.h"
 #include "framework/standin/synapse.h"
-#include "gaudi/framework_stream.h"
+#include "gaudi/framework/synapse_stream.h"
 #include "owner.h"
 #include "soft/soft.h"
 
@@ -26,7 +26,7 @@ public:
         require_success(find_function<vendor::synInitialize>("synInitialize")());
         require_success(
             find_function<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
-        auto stream = gaudi::FrameworkStream::create(*gaudi::Framework::loaded());
+        auto stream = gaudi::SynapseStream::create(*gaudi::Synapse::loaded());
         require(stream.has_value(), "SynapseAI creates no stream");
         m_stream = std::move(*stream);
         require(m_stream->map_host(m_bounce.data(), kSize).has_value(), "SynapseAI maps no host memory");
@@ -43,10 +43,10 @@ public:
     }
     void write(std::uint64_t address, const std::vector<char> &bytes) {
         std::copy(bytes.begin(), bytes.end(), m_bounce.begin());
-        copy(gaudi::Direction::down, address, reinterpret_cast<std::uint64_t>(m_bounce.data()));
+        copy(gaudi::vendor::HOST_TO_DRAM, address, reinterpret_cast<std::uint64_t>(m_bounce.data()));
     }
     std::vector<char> read(std::uint64_t address) {
-        copy(gaudi::Direction::up, reinterpret_cast<std::uint64_t>(m_bounce.data()), address);
+        copy(gaudi::vendor::DRAM_TO_HOST, reinterpret_cast<std::uint64_t>(m_bounce.data()), address);
         return m_bounce;
     }
 
@@ -58,16 +58,16 @@ private:
     Function *find_function(const char *name) const {
         return reinterpret_cast<Function *>(dlsym(m_library, name));
     }
-    void copy(gaudi::Direction direction, std::uint64_t to, std::uint64_t from) {
+    void copy(gaudi::vendor::CopyDirection direction, std::uint64_t to, std::uint64_t from) {
         require(m_stream->copy(direction, to, from, kSize).has_value(), "SynapseAI does not copy");
-        const auto mark = m_stream->mark();
+        const auto mark = m_stream->record_event();
         require(mark.has_value(), "SynapseAI records no event");
-        while (!m_stream->ended(*mark).value()) {
+        while (!m_stream->has_ended(*mark).value()) {
         }
     }
 
     void *m_library;
-    std::unique_ptr<gaudi::FrameworkStream> m_stream;
+    std::unique_ptr<gaudi::SynapseStream> m_stream;
     std::vector<char> m_bounce = std::vector<char>(kSize);
 };
 

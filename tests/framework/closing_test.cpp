@@ -3,8 +3,8 @@
 // lock at that time: the two must not deadlock.
 #include "synapse_fixture.h"
 
-#include "gaudi/engine.h"
-#include "gaudi/mover.h"
+#include "gaudi/copy/mover.h"
+#include "gaudi/engine_user.h"
 
 #include <atomic>
 #include <thread>
@@ -25,24 +25,24 @@ protected:
                 auto &self = *static_cast<FrameworkRelease *>(user);
                 self.m_closing = true;
                 EXPECT_TRUE(until([&] { return self.m_waiting() != 0; })) << "no thread waits for SynapseAI's lock";
-                card().closing(self.m_fd);
+                card().before_close(self.m_fd);
             },
             this);
-        m_fd = Framework::loaded()->descriptor();
+        m_fd = Synapse::loaded()->descriptor();
         std::thread releasing([&] { release(); });
         EXPECT_TRUE(until([&] { return m_closing.load(); }));
         use();
         releasing.join();
-        card().closed(m_fd);
+        card().after_close(m_fd);
         find_function<standin::standin_at_close>("standin_at_close")(nullptr, nullptr);
-        EXPECT_FALSE(card().adopted());
+        EXPECT_FALSE(is_adopted(card()));
     }
     void expect_copy_in_next_session() {
         acquire();
         Mover mover(cards());
-        EXPECT_EQ(mover.copy_now(allocate(kMiB), m_host.address(), kMiB), 0) << mover.problem();
+        EXPECT_TRUE(is_ok(mover.copy_now(allocate(kMiB), m_host.address(), kMiB)));
     }
-    const HostMemory m_host{4 * kMiB};
+    const HostBuffer m_host{4 * kMiB};
 
 private:
     standin::standin_waiting *m_waiting = nullptr;
@@ -69,10 +69,10 @@ TEST_F(FrameworkRelease, completes_while_a_thread_polls_a_copy) {
 TEST_F(FrameworkRelease, completes_while_a_thread_starts_an_engine) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
-    ASSERT_NE(cards().look_up(address), nullptr);
+    ASSERT_NE(look_up(address), nullptr);
     Mover mover(cards());
-    release_during([&] { EXPECT_NE(mover.copy_now(address, m_host.address(), kMiB), 0); });
-    EXPECT_EQ(card().copier_if_started(), nullptr);
+    release_during([&] { EXPECT_FALSE(mover.copy_now(address, m_host.address(), kMiB)); });
+    EXPECT_EQ(started_engine(card()), nullptr);
     expect_copy_in_next_session();
 }
 
@@ -80,12 +80,11 @@ TEST_F(FrameworkRelease, completes_while_a_thread_maps_host_memory) {
     acquire();
     const std::uint64_t address = allocate(kMiB);
     Mover mover(cards());
-    ASSERT_EQ(mover.copy_now(address, m_host.address(), kMiB), 0);
+    ASSERT_TRUE(is_ok(mover.copy_now(address, m_host.address(), kMiB)));
     // The range is mapped on another card, so the close of this one finds it in the list of host ranges.
-    HostRange range(m_host.address(), m_host.size(), cards().all().size());
-    range.may_leave();
+    HostRange range(m_host.address(), m_host.size(), cards().all().size(), HostRange::Residency::evictable);
     Tally tally;
-    const std::uint64_t on_other_card = value(card(1).arena().allocate({.length = kMiB}));
+    const std::uint64_t on_other_card = value(gaudi::allocate(card(1), {.length = kMiB}));
     ASSERT_EQ(mover.post({m_host.address(), on_other_card, kMiB, &range, Tally::count, &tally}),
               Mover::Posted::started);
     const auto finish = [&] {

@@ -17,36 +17,36 @@ using FrameworkPool = SynapseTest;
 
 TEST_F(FrameworkLookup, finds_none_and_loads_none) {
     for (int i = 0; i < 3; ++i)
-        EXPECT_EQ(Framework::loaded(), nullptr);
+        EXPECT_EQ(Synapse::loaded(), nullptr);
     EXPECT_FALSE(is_loaded("libSynapse.so"));
     EXPECT_FALSE(is_loaded("libscal.so"));
 }
 
 TEST_F(FrameworkLookup, library_loaded_later_is_found) {
-    ASSERT_EQ(Framework::loaded(), nullptr);
+    ASSERT_EQ(Synapse::loaded(), nullptr);
     ASSERT_NE(dlopen("libutil.so.1", RTLD_NOW), nullptr);
-    ASSERT_EQ(Framework::loaded(), nullptr) << "another library was loaded";
+    ASSERT_EQ(Synapse::loaded(), nullptr) << "another library was loaded";
     load();
-    const Framework *found = Framework::loaded();
+    const Synapse *found = Synapse::loaded();
     ASSERT_NE(found, nullptr);
-    EXPECT_EQ(Framework::loaded(), found);
+    EXPECT_EQ(Synapse::loaded(), found);
 }
 
 TEST_F(FrameworkLookup, threads_find_the_same_framework) {
-    std::vector<const Framework *> found(8);
+    std::vector<const Synapse *> found(8);
     std::vector<std::thread> threads;
-    for (const Framework *&each : found)
-        threads.emplace_back([&each] { until([&each] { return (each = Framework::loaded()) != nullptr; }); });
+    for (const Synapse *&each : found)
+        threads.emplace_back([&each] { until([&each] { return (each = Synapse::loaded()) != nullptr; }); });
     load();
     for (std::thread &thread : threads)
         thread.join();
-    for (const Framework *each : found)
-        EXPECT_EQ(each, Framework::loaded());
+    for (const Synapse *each : found)
+        EXPECT_EQ(each, Synapse::loaded());
 }
 
 TEST_F(FrameworkLookup, found_library_stays_loaded) {
     load();
-    const Framework *found = Framework::loaded();
+    const Synapse *found = Synapse::loaded();
     ASSERT_NE(found, nullptr);
     unload();
     EXPECT_TRUE(is_loaded("libSynapse.so"));
@@ -55,7 +55,7 @@ TEST_F(FrameworkLookup, found_library_stays_loaded) {
 
 TEST_F(FrameworkDescriptor, none_without_acquired_card) {
     load();
-    const Framework &framework = *Framework::loaded();
+    const Synapse &framework = *Synapse::loaded();
     EXPECT_EQ(framework.descriptor(), -1) << "not initialized";
     initialize();
     EXPECT_EQ(framework.descriptor(), -1) << "not acquired";
@@ -63,7 +63,7 @@ TEST_F(FrameworkDescriptor, none_without_acquired_card) {
 }
 
 TEST_F(FrameworkDescriptor, belongs_to_the_acquired_card) {
-    const Framework &framework = acquire(3);
+    const Synapse &framework = acquire(3);
     const int fd = framework.descriptor();
     ASSERT_GE(fd, 0);
     EXPECT_EQ(value(device(fd).hw_ip()).module_id, 3u);
@@ -78,19 +78,19 @@ TEST_F(FrameworkDescriptor, belongs_to_the_acquired_card) {
 }
 
 TEST_F(FrameworkDescriptor, none_after_an_error) {
-    const Framework &framework = acquire();
+    const Synapse &framework = acquire();
     set("STANDIN_FAULT", "synDeviceGetInfoV2:17");
     EXPECT_EQ(framework.descriptor(), -1);
 }
 
 TEST_F(FrameworkDescriptor, older_library_is_called_with_its_structure) {
-    const Framework &framework = acquire(2, STANDIN_OLD_SYNAPSE);
+    const Synapse &framework = acquire(2, STANDIN_OLD_SYNAPSE);
     EXPECT_EQ(framework.call().DeviceGetInfoV2, nullptr);
     EXPECT_EQ(value(device(framework.descriptor()).hw_ip()).module_id, 2u);
 }
 
 TEST_F(FrameworkDescriptor, none_in_a_structure_too_short_for_it) {
-    const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
+    const Synapse &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     set("STANDIN_SHORT_INFO", "1");
     EXPECT_EQ(framework.descriptor(), -1);
     unsetenv("STANDIN_SHORT_INFO");
@@ -98,7 +98,7 @@ TEST_F(FrameworkDescriptor, none_in_a_structure_too_short_for_it) {
 }
 
 TEST_F(FrameworkPool, holds_all_allocations) {
-    const Framework &framework = acquire();
+    const Synapse &framework = acquire();
     const auto pools = framework.pools(framework.descriptor());
     ASSERT_EQ(pools.size(), 1u);
     EXPECT_GT(pools[0].begin, pools[0].mapping) << "the mapping starts with firmware memory";
@@ -111,7 +111,7 @@ TEST_F(FrameworkPool, holds_all_allocations) {
 }
 
 TEST_F(FrameworkPool, exports_only_from_the_start_of_its_mapping) {
-    const Framework &framework = acquire();
+    const Synapse &framework = acquire();
     const int fd = framework.descriptor();
     const auto pool = framework.pools(fd).at(0);
     EXPECT_TRUE(device(fd).export_dmabuf(pool.mapping, pool.reach()));
@@ -123,13 +123,13 @@ TEST_F(FrameworkPool, exports_only_from_the_start_of_its_mapping) {
 }
 
 TEST_F(FrameworkPool, none_for_another_descriptor) {
-    const Framework &framework = acquire();
+    const Synapse &framework = acquire();
     EXPECT_TRUE(framework.pools(-1).empty());
     EXPECT_TRUE(framework.pools(0).empty());
 }
 
 TEST_F(FrameworkPool, none_after_an_error_of_any_step) {
-    const Framework &framework = acquire();
+    const Synapse &framework = acquire();
     const int fd = framework.descriptor();
     for (const char *fault :
          {"scal_get_handle_from_fd:-1", "scal_get_pool_handle_by_name:-11", "scal_pool_get_infoV2:-4",
@@ -142,14 +142,14 @@ TEST_F(FrameworkPool, none_after_an_error_of_any_step) {
 }
 
 TEST_F(FrameworkPool, none_without_scal) {
-    const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
+    const Synapse &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     ASSERT_GE(framework.descriptor(), 0);
     EXPECT_TRUE(framework.pools(framework.descriptor()).empty());
     EXPECT_FALSE(is_loaded("libscal.so"));
 }
 
 TEST_F(FrameworkPool, none_from_a_scal_without_the_calls) {
-    const Framework &framework = acquire(0, STANDIN_OLD_SYNAPSE);
+    const Synapse &framework = acquire(0, STANDIN_OLD_SYNAPSE);
     ASSERT_NE(dlopen(STANDIN_OLD_SCAL, RTLD_NOW | RTLD_LOCAL), nullptr);
     EXPECT_TRUE(framework.pools(framework.descriptor()).empty());
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/standin/synapse.h"
-#include "gaudi/framework.h"
+#include "gaudi/framework/synapse.h"
 #include "gaudi/gaudi.h"
 
 #include <dlfcn.h>
@@ -39,15 +39,15 @@ protected:
     void initialize() { require_success(find_function<vendor::synInitialize>("synInitialize")()); }
 
     /// Loads and initializes SynapseAI and acquires a card.
-    const Framework &acquire(std::uint32_t module = 0, const char *path = STANDIN_SYNAPSE) {
+    const Synapse &acquire(std::uint32_t module = 0, const char *path = STANDIN_SYNAPSE) {
         load(path);
         initialize();
         vendor::DeviceId device = 99;
         require_success(
             find_function<vendor::synDeviceAcquireByModuleId>("synDeviceAcquireByModuleId")(&device, module));
-        EXPECT_EQ(device, Framework::kDevice);
+        EXPECT_EQ(device, Synapse::kDevice);
         m_acquired = true;
-        return *Framework::loaded();
+        return *Synapse::loaded();
     }
     void release() {
         m_acquired = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which mapping an address belongs to: exactly those inside one, for any number of mappings, from any thread.
-#include "gaudi/address_map.h"
-#include "gaudi/region.h"
+// The mapping of an address: found for exactly the addresses inside, among any number of mappings, from any thread.
+#include "gaudi/memory/address_map.h"
+#include "gaudi/memory/region.h"
 #include "random.h"
 
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::uint64_t kBase = 0x1001001800000000, kLength = 0x30000000, kStride = 2 * kLength;
 
-TEST(AddressMap, an_empty_one_finds_nothing) {
+TEST(AddressMap, empty_map_finds_nothing) {
     const AddressMap map;
     for (const std::uint64_t address : {std::uint64_t{0}, kBase, UINT64_MAX})
         EXPECT_EQ(map.find(address), nullptr);
     EXPECT_EQ(map.size(), 0u);
 }
 
-TEST(AddressMap, exactly_the_addresses_of_a_range_find_it) {
+TEST(AddressMap, find_is_exact_at_both_ends) {
     AddressMap map;
     std::deque<Region> regions(3);
     for (const std::uint64_t i : {1u, 2u, 0u}) // not in order
@@ -45,7 +45,7 @@ TEST(AddressMap, exactly_the_addresses_of_a_range_find_it) {
     EXPECT_EQ(map.find(UINT64_MAX), nullptr);
 }
 
-TEST(AddressMap, adjacent_ranges_are_told_apart) {
+TEST(AddressMap, adjacent_ranges_are_distinguished) {
     AddressMap map;
     std::deque<Region> regions(2);
     map.insert(kBase, kLength, &regions[0]);
@@ -54,7 +54,7 @@ TEST(AddressMap, adjacent_ranges_are_told_apart) {
     EXPECT_EQ(map.find(kBase + kLength), &regions[1]);
 }
 
-TEST(AddressMap, what_was_removed_is_not_found_and_the_others_still_are) {
+TEST(AddressMap, removed_range_is_not_found) {
     AddressMap map;
     std::deque<Region> regions(5);
     for (std::uint64_t i = 0; i < 5; ++i)
@@ -72,7 +72,7 @@ TEST(AddressMap, what_was_removed_is_not_found_and_the_others_still_are) {
     EXPECT_EQ(map.find(kBase + 2 * kStride + 5), &regions[4]);
 }
 
-TEST(AddressMap, nothing_is_left_of_the_last_one) {
+TEST(AddressMap, removed_last_range_can_be_inserted_again) {
     AddressMap map;
     Region region;
     for (unsigned i = 0; i < 2; ++i) {
@@ -84,7 +84,7 @@ TEST(AddressMap, nothing_is_left_of_the_last_one) {
     }
 }
 
-TEST(AddressMap, ten_thousand_addresses_between_ten_thousand_mappings_are_not_found) {
+TEST(AddressMap, gaps_between_10000_mappings_find_nothing) {
     constexpr std::uint64_t kCount = 10'000;
     AddressMap map;
     std::deque<Region> regions(kCount);
@@ -108,7 +108,7 @@ TEST(AddressMap, ten_thousand_addresses_between_ten_thousand_mappings_are_not_fo
         ASSERT_EQ(map.find(kBase + i * kStride), i % 2 == 0 ? nullptr : &regions[i]) << i;
 }
 
-TEST(AddressMap, readers_are_right_while_a_writer_inserts_and_removes) {
+TEST(AddressMap, readers_are_right_while_a_writer_changes_the_map) {
     constexpr unsigned kReaders = 8;
     constexpr std::uint64_t kRanges = 300, kSteps = 20'000; // passes the first table's size: it grows meanwhile
     AddressMap map;
@@ -132,7 +132,7 @@ TEST(AddressMap, readers_are_right_while_a_writer_inserts_and_removes) {
                 looked += std::exchange(first, false) ? 1 : 0;
             } while (!over.load());
         });
-    while (looked.load() < kReaders) // all are at it
+    while (looked.load() < kReaders) // all readers have begun
         std::this_thread::yield();
     Random random(99);
     std::vector<bool> there(kRanges);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A card that somebody else in the process has opened is shared, and let go of when they close it.
+// A card that a framework in the process has opened is adopted, and released when the framework closes it.
 #include "framework_program.h"
 
-#include "gaudi/adoption.h"
-#include "gaudi/mover.h"
-#include "gaudi/settings.h"
+#include "gaudi/card/adoption.h"
+#include "gaudi/card/settings.h"
+#include "gaudi/copy/mover.h"
 #include "thunk/fake_library.h"
 
 #include <gmock/gmock.h>
@@ -22,265 +22,269 @@ using ::testing::HasSubstr;
 
 namespace {
 
-class Adoption : public GaudiTest {
+class AdoptionTest : public GaudiTest {
 protected:
     static std::uint64_t opens() { return Counters(card())["opens"]; }
-    static int copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+    static Result<void> copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
         return Mover(cards()).copy_now(destination, source, length);
     }
-    const HostMemory m_host{kMiB};
+    static bool finish(Mover &mover) {
+        return until([&] {
+            mover.progress();
+            return mover.outstanding() == 0;
+        });
+    }
+    const HostBuffer m_host{kMiB};
 };
 
-TEST_F(Adoption, the_card_that_the_process_holds_is_shared_and_not_opened_again) {
-    const Other other(card(3).bus_id());
-    const Card &usual = *value(cards().usual());
-    EXPECT_EQ(&usual, &card(3)) << "nobody wants memory elsewhere";
-    EXPECT_TRUE(usual.adopted());
-    const std::uint64_t address = value(card(3).arena().allocate({.length = kMiB}));
+using AdoptedCard = AdoptionTest;
+using AdoptedClose = AdoptionTest;
+using AdoptedCopy = AdoptionTest;
+
+TEST_F(AdoptedCard, is_the_default_and_is_not_opened_again) {
+    const FrameworkProgram framework(card(3).bus_id());
+    const Card &usual = *value(cards().choose_default());
+    EXPECT_EQ(&usual, &card(3)) << "the process uses no other card";
+    EXPECT_TRUE(is_adopted(usual));
+    const std::uint64_t address = value(allocate(card(3), {.length = kMiB}));
     const Bytes sent = pattern(kMiB, 1);
     m_host.write(0, sent);
-    EXPECT_EQ(copy(address, m_host.address(), kMiB), 0);
-    EXPECT_TRUE(Window(*cards().find(address)).read(address, kMiB) == sent);
+    EXPECT_TRUE(is_ok(copy(address, m_host.address(), kMiB)));
+    EXPECT_TRUE(Window(*find_region(address)).read(address, kMiB) == sent);
     EXPECT_EQ(Counters(card(3))["opens"], 1u);
 }
 
-TEST_F(Adoption, other_cards_are_opened_as_ever) {
-    const Other other(card(3).bus_id());
+TEST_F(AdoptedCard, other_cards_are_opened) {
+    const FrameworkProgram framework(card(3).bus_id());
     value(card(2).open());
-    EXPECT_FALSE(card(2).adopted());
+    EXPECT_FALSE(is_adopted(card(2)));
     EXPECT_TRUE(Counters(card(2)).in_use());
 }
 
-TEST_F(Adoption, a_control_node_is_not_a_card_that_is_held) {
-    const int control = Other::call().open_control(0, nullptr);
+TEST_F(AdoptedCard, empty_block_is_not_kept) {
+    const FrameworkProgram framework(card().bus_id());
+    const std::uint64_t address = value(allocate(card(), {.length = kMiB}));
+    ASSERT_TRUE(free_on(card(), address));
+    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
+}
+
+// ---- descriptors
+
+class DescriptorSearch : public AdoptionTest {};
+
+TEST_F(DescriptorSearch, control_node_does_not_hold_a_card) {
+    const int control = FrameworkProgram::call().open_control(0, nullptr);
     ASSERT_GE(control, 0);
     for (const auto &card : cards().all()) {
         EXPECT_EQ(find_descriptor(cards().library(), card->bus_id()), -1);
-        EXPECT_FALSE(card->if_held());
+        EXPECT_FALSE(card->find_session());
     }
-    Other::call().close(control);
+    FrameworkProgram::call().close(control);
 }
 
-TEST_F(Adoption, nothing_is_shared_of_what_is_not_held) {
-    EXPECT_FALSE(card().if_held());
-    EXPECT_EQ(opens(), 0u) << "asking opens nothing";
+TEST_F(DescriptorSearch, card_that_is_not_held_is_not_opened) {
+    EXPECT_FALSE(card().find_session());
+    EXPECT_EQ(opens(), 0u);
     EXPECT_EQ(value(cards().of_descriptor(0)), nullptr);
     EXPECT_EQ(value(cards().of_descriptor(-1)), nullptr);
     EXPECT_EQ(value(cards().of_descriptor(1000)), nullptr);
 }
 
-TEST(OtherDescriptors, are_looked_at_and_never_called) {
+TEST(ComputeNode, descriptor_of_another_file_is_never_called) {
     const thunk::FakeLibrary fake(FAKE_FULL);
-    const std::string its = value(fake.device().bus_id());
-    const int asked = fake.calls("get_pci_bus_id_from_fd");
-    EXPECT_FALSE(value(is_compute_node(*fake, "0000:ff:1f.7", fake.descriptor))) << "another card's";
+    const std::string bus_id = value(fake.device().bus_id());
+    const int queries = fake.calls("get_pci_bus_id_from_fd");
+    EXPECT_FALSE(value(is_compute_node(*fake, "0000:ff:1f.7", fake.descriptor))) << "of another card";
     fake.reply("get_pci_bus_id_from_fd", -1, ENODEV);
-    EXPECT_FALSE(value(is_compute_node(*fake, its, fake.descriptor))) << "no card's";
-    EXPECT_EQ(fake.calls("get_pci_bus_id_from_fd"), asked + 2);
+    EXPECT_FALSE(value(is_compute_node(*fake, bus_id, fake.descriptor))) << "of no card";
+    EXPECT_EQ(fake.calls("get_pci_bus_id_from_fd"), queries + 2);
     EXPECT_EQ(fake.calls("wait_for_cs"), 0);
-    EXPECT_TRUE(value(is_compute_node(*fake, its, fake.descriptor)));
-    EXPECT_EQ(fake.calls("wait_for_cs"), 1) << "the only call, on that card's own";
+    EXPECT_TRUE(value(is_compute_node(*fake, bus_id, fake.descriptor)));
+    EXPECT_EQ(fake.calls("wait_for_cs"), 1) << "the only call, on the card's own descriptor";
 }
 
-TEST(OtherDescriptors, that_cannot_be_looked_at_now_are_not_taken_for_none) {
-    const thunk::FakeLibrary fake(FAKE_FULL); // to which every descriptor is the card's
-    const std::string its = value(fake.device().bus_id());
-    EXPECT_GE(find_descriptor(*fake, its).value_or(-1), 0);
+TEST(ComputeNode, descriptor_shortage_is_not_taken_for_none) {
+    const thunk::FakeLibrary fake(FAKE_FULL); // takes each descriptor for the card's
+    const std::string bus_id = value(fake.device().bus_id());
+    EXPECT_GE(find_descriptor(*fake, bus_id).value_or(-1), 0);
     EXPECT_EQ(find_descriptor(*fake, "0000:ff:1f.7"), -1);
     fake.reply("get_pci_bus_id_from_fd", -1, EMFILE);
     EXPECT_FALSE(find_descriptor(*fake, "0000:ff:1f.7"));
 }
 
-TEST_F(Adoption, memory_of_a_shared_card_is_not_hoarded) {
-    const Other other(card().bus_id());
-    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
-    ASSERT_TRUE(card().arena().free(address));
-    EXPECT_EQ(Counters(card())["dram_used_bytes"], 0u);
-}
+// ---- the framework closes the card
 
-TEST_F(Adoption, a_card_is_free_once_its_owner_has_closed_it) {
-    Other other(card().bus_id());
-    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
+TEST_F(AdoptedClose, card_is_released_with_copies_under_way_and_opened_again) {
+    FrameworkProgram framework(card().bus_id());
+    const std::uint64_t address = value(allocate(card(), {.length = kMiB}));
     HostRange range(m_host.address(), m_host.size(), cards().all().size());
     Mover mover(cards());
     Tally tally;
     ASSERT_EQ(mover.post({address, m_host.address(), kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
-    card().closing(other.fd()); // with a copy under way
-    EXPECT_EQ(cards().find(address), nullptr);
+    const int fd = framework.fd();
+    EXPECT_EQ(card().before_close(fd), Card::CloseResult::released);
+    EXPECT_EQ(find_region(address), nullptr);
     EXPECT_FALSE(card().is_open());
-    EXPECT_EQ(card().copier_if_started(), nullptr);
-    EXPECT_FALSE(card().if_held()) << "not while they are at it";
-    const int fd = other.fd();
-    other.close();
-    card().closed(fd);
+    EXPECT_EQ(started_engine(card()), nullptr);
+    EXPECT_FALSE(card().find_session()) << "nothing is adopted through a descriptor that is being closed";
+    framework.close();
+    card().after_close(fd);
     EXPECT_FALSE(Counters(card()).in_use());
     EXPECT_EQ(Counters(card())["hard_resets"], 0u);
-    ASSERT_TRUE(until([&] {
-        mover.progress();
-        return mover.outstanding() == 0;
-    }));
+    ASSERT_TRUE(finish(mover));
     EXPECT_EQ(tally.ended, 1u);
 
-    // And from now on it is ours.
-    const std::uint64_t again = value(card().arena().allocate({.length = kMiB}));
-    EXPECT_FALSE(card().adopted());
+    const std::uint64_t again = value(allocate(card(), {.length = kMiB}));
+    EXPECT_FALSE(is_adopted(card()));
     ASSERT_EQ(mover.post({again, m_host.address(), kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
-    ASSERT_TRUE(until([&] {
-        mover.progress();
-        return mover.outstanding() == 0;
-    }));
+    ASSERT_TRUE(finish(mover));
     EXPECT_EQ(tally.failed, 0u);
     EXPECT_EQ(opens(), 2u);
 }
 
-TEST_F(Adoption, lives_that_are_over_hold_a_few_descriptors_at_most) {
+TEST_F(AdoptedClose, ended_sessions_hold_a_few_descriptors_at_most) {
     const auto descriptors = [] {
         const std::filesystem::directory_iterator all("/proc/self/fd");
         return std::distance(begin(all), end(all));
     };
-    const auto live = [] {
-        Other other(card().bus_id());
-        value(card().arena().allocate({.length = kMiB}));
-        const int fd = other.fd();
-        card().closing(fd);
-        other.close();
-        card().closed(fd);
+    const auto run_sessions = [] {
+        for (unsigned session = 0; session < 10; ++session) {
+            FrameworkProgram framework(card().bus_id());
+            value(allocate(card(), {.length = kMiB}));
+            framework.close_hooked(card());
+        }
     };
-    for (unsigned life = 0; life < 10; ++life)
-        live();
+    run_sessions();
     const auto before = descriptors();
-    for (unsigned life = 0; life < 10; ++life)
-        live();
+    run_sessions();
     EXPECT_EQ(descriptors(), before);
 }
 
-TEST_F(Adoption, another_descriptor_of_theirs_keeps_it) {
-    Other other(card().bus_id());
+TEST_F(AdoptedClose, second_descriptor_of_the_framework_keeps_the_session) {
+    FrameworkProgram framework(card().bus_id());
     value(card().open());
-    const thunk::Fd second(fcntl(other.fd(), F_DUPFD_CLOEXEC, 0));
-    EXPECT_EQ(card().closing(other.fd()), Card::Kept::by_them);
+    const thunk::Fd second(fcntl(framework.fd(), F_DUPFD_CLOEXEC, 0));
+    EXPECT_EQ(card().before_close(framework.fd()), Card::CloseResult::owner_still_holds);
     EXPECT_TRUE(card().is_open());
-    const int fd = other.fd();
-    other.close();
-    card().closed(fd);
+    const int fd = framework.fd();
+    framework.close();
+    card().after_close(fd);
     EXPECT_TRUE(card().is_open());
-    card().closing(second.get());
+    EXPECT_EQ(card().before_close(second.get()), Card::CloseResult::released);
     EXPECT_FALSE(card().is_open());
 }
 
-TEST_F(Adoption, a_card_of_our_own_is_nobodys_to_close) {
-    const int fd = value(card().open()).fd();
-    EXPECT_EQ(card().closing(fd), Card::Kept::by_us);
+TEST_F(AdoptedClose, own_card_stays_open) {
+    const int fd = value(card().open())->device().fd();
+    EXPECT_EQ(card().before_close(fd), Card::CloseResult::kept_by_us);
     EXPECT_TRUE(card().is_open());
-    card().closed(fd);
+    card().after_close(fd);
 }
 
-TEST_F(Adoption, nothing_is_copied_beside_others_before_it_was_seen_to_arrive) {
-    set("SOFTGAUDI_FAULTS", "command_submission=skip"); // ends, but moves nothing
-    const Other other(card().bus_id());
-    const auto memory = other.allocate(kMiB);
-    Mover mover(cards());
-    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_THAT(mover.problem(), HasSubstr("copies beside them do not arrive"));
-    const std::uint64_t tried = Counters(card())["submissions"];
-    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_EQ(Counters(card())["submissions"], tried) << "and it is tried once";
-    EXPECT_TRUE(cards().look_up(memory.address)->exportable()) << "NICs reach it all the same";
-}
-
-TEST_F(Adoption, words_that_come_too_early_do_not_forbid_copies) {
-    set("SOFTGAUDI_FAULTS", "command_submission#1=skip");
-    const Other other(card().bus_id());
-    const auto memory = other.allocate(kMiB);
-    EXPECT_EQ(copy(memory.address, m_host.address(), 100), 0);
-    EXPECT_FALSE(value(card().copier())->uses_words());
-}
-
-TEST_F(Adoption, a_card_that_refuses_submissions_beside_others_is_theirs_alone) {
-    set("SOFTGAUDI_FAULTS", "command_submission=EINVAL");
-    const Other other(card().bus_id());
-    const auto memory = other.allocate(kMiB);
-    Mover mover(cards());
-    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_THAT(mover.problem(), HasSubstr("copies beside them fail"));
-}
-
-TEST_F(Adoption, with_completion_by_the_driver_it_is_tried_too) {
-    settings().completion_by_driver = true;
-    set("SOFTGAUDI_FAULTS", "command_submission=skip");
-    const Other other(card().bus_id());
-    const auto memory = other.allocate(kMiB);
-    EXPECT_NE(copy(memory.address, m_host.address(), 100), 0);
-}
-
-TEST_F(Adoption, a_reset_of_a_shared_card_ends_copies_and_is_named) {
-    set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
-    const Other other(card().bus_id());
-    const auto memory = other.allocate(kMiB);
-    Mover mover(cards());
-    ASSERT_EQ(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_THAT(mover.problem(), HasSubstr("the card was reset"));
-}
-
-TEST_F(Adoption, memory_that_another_card_is_about_to_write_to_is_waited_for) {
-    Other other(card().bus_id());
-    const int fd = other.fd();
-    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
-    HostRange *window = cards().find(address)->hold_window(); // as a copy from another card does
-    ASSERT_NE(window, nullptr);
-    std::atomic<bool> over{false};
+TEST_F(AdoptedClose, waits_for_memory_that_another_card_is_about_to_write_to) {
+    FrameworkProgram framework(card().bus_id());
+    const std::uint64_t address = value(allocate(card(), {.length = kMiB}));
+    HostRange *import = find_region(address)->hold_import(cards().all().size()); // as a copy from another card does
+    ASSERT_NE(import, nullptr);
+    std::atomic<bool> closed{false};
     std::thread closing([&] {
-        card().closing(fd);
-        over = true;
+        framework.close_hooked(card());
+        closed = true;
     });
-    EXPECT_TRUE(until([&] { return cards().find(address) == nullptr; }));
+    EXPECT_TRUE(until([&] { return find_region(address) == nullptr; }));
     for (unsigned i = 0; i < 1000; ++i)
         std::this_thread::yield();
-    EXPECT_FALSE(over);
-    EXPECT_TRUE(window->contains(address, kMiB));
-    window->release();
+    EXPECT_FALSE(closed);
+    EXPECT_TRUE(import->contains(address, kMiB));
+    import->release();
     closing.join();
-    other.close();
-    card().closed(fd);
     EXPECT_FALSE(Counters(card()).in_use());
 }
 
-TEST_F(Adoption, a_copy_that_ends_when_its_registration_is_long_gone_touches_nothing_of_it) {
+TEST_F(AdoptedClose, copy_that_outlives_its_registration_fails_without_touching_it) {
     set("SOFTGAUDI_FAULTS", at_submission(1, "hang"));
-    Other other(card().bus_id());
-    const int fd = other.fd();
-    const std::uint64_t address = value(card().arena().allocate({.length = kMiB}));
+    FrameworkProgram framework(card().bus_id());
+    const std::uint64_t address = value(allocate(card(), {.length = kMiB}));
     Mover mover(cards());
     Tally tally;
     ::testing::internal::CaptureStderr();
     {
         HostRange range(m_host.address(), m_host.size(), cards().all().size());
         ASSERT_EQ(mover.post({m_host.address(), address, kMiB, &range, Tally::count, &tally}), Mover::Posted::started);
-    } // which waits for it for seconds
+    } // the range waits for the copy, bounded
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 HasSubstr("a copy does not end, so its host memory stays pinned"));
     EXPECT_EQ(tally.ended, 0u);
-    card().closing(fd); // the engine gives it up
-    other.close();
-    card().closed(fd);
+    framework.close_hooked(card()); // the engine abandons the copy
     mover.progress();
     EXPECT_EQ(tally.failed, 1u);
     EXPECT_EQ(mover.outstanding(), 0u);
 }
 
-TEST_F(Adoption, what_is_copied_after_the_close_fails_with_the_reason) {
-    Other other(card().bus_id());
-    const Other::Memory memory = other.allocate(kMiB);
+TEST_F(AdoptedClose, later_copy_fails_with_the_reason) {
+    FrameworkProgram framework(card().bus_id());
+    const auto memory = framework.allocate(kMiB);
     Mover mover(cards());
-    ASSERT_EQ(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    card().closing(other.fd());
-    const int fd = other.fd();
-    other.close();
-    card().closed(fd);
-    EXPECT_NE(mover.copy_now(memory.address, m_host.address(), 100), 0);
-    EXPECT_THAT(mover.problem(), HasSubstr("in no mapping"));
+    ASSERT_TRUE(is_ok(mover.copy_now(memory.address, m_host.address(), 100)));
+    framework.close_hooked(card());
+    const auto refused = mover.copy_now(memory.address, m_host.address(), 100);
+    EXPECT_EQ(code_of(refused), EINVAL);
+    EXPECT_THAT(text_of(refused), HasSubstr("in no mapping"));
+}
+
+// ---- copies beside the framework
+
+TEST_F(AdoptedCopy, refused_where_the_self_test_sees_nothing_arrive) {
+    set("SOFTGAUDI_FAULTS", "command_submission=skip"); // ends, but moves nothing
+    const FrameworkProgram framework(card().bus_id());
+    const auto memory = framework.allocate(kMiB);
+    Mover mover(cards());
+    const auto refused = mover.copy_now(memory.address, m_host.address(), 100);
+    EXPECT_EQ(code_of(refused), ENOTSUP);
+    EXPECT_THAT(text_of(refused), HasSubstr("the DMA self-test failed"));
+    EXPECT_THAT(text_of(refused), HasSubstr("copies do not arrive"));
+    const std::uint64_t submissions = Counters(card())["submissions"];
+    EXPECT_FALSE(mover.copy_now(memory.address, m_host.address(), 100));
+    EXPECT_EQ(Counters(card())["submissions"], submissions) << "the self-test runs only once";
+    EXPECT_TRUE(look_up(memory.address)->exportable()) << "NICs still reach the memory";
+}
+
+TEST_F(AdoptedCopy, refused_where_the_self_test_sees_nothing_arrive_by_the_driver) {
+    change_settings([&](Settings &settings) { settings.completion_by_driver = true; });
+    set("SOFTGAUDI_FAULTS", "command_submission=skip");
+    const FrameworkProgram framework(card().bus_id());
+    const auto memory = framework.allocate(kMiB);
+    EXPECT_EQ(code_of(copy(memory.address, m_host.address(), 100)), ENOTSUP);
+}
+
+TEST_F(AdoptedCopy, refused_where_the_driver_refuses_the_self_test) {
+    set("SOFTGAUDI_FAULTS", "command_submission=EINVAL");
+    const FrameworkProgram framework(card().bus_id());
+    const auto memory = framework.allocate(kMiB);
+    const auto refused = copy(memory.address, m_host.address(), 100);
+    EXPECT_EQ(code_of(refused), ENOTSUP);
+    EXPECT_THAT(text_of(refused), HasSubstr("the DMA self-test failed"));
+    EXPECT_THAT(text_of(refused), HasSubstr("hlthunk_command_submission"));
+}
+
+TEST_F(AdoptedCopy, succeeds_by_the_driver_where_a_completion_flag_comes_too_early) {
+    set("SOFTGAUDI_FAULTS", "command_submission#1=skip");
+    const FrameworkProgram framework(card().bus_id());
+    const auto memory = framework.allocate(kMiB);
+    EXPECT_TRUE(is_ok(copy(memory.address, m_host.address(), 100)));
+    EXPECT_FALSE(uses_completion_flags(*value(start_engine(card()))));
+}
+
+TEST_F(AdoptedCopy, fails_after_a_reset_and_names_it) {
+    set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
+    const FrameworkProgram framework(card().bus_id());
+    const auto memory = framework.allocate(kMiB);
+    Mover mover(cards());
+    ASSERT_TRUE(is_ok(mover.copy_now(memory.address, m_host.address(), 100)));
+    EXPECT_FALSE(mover.copy_now(memory.address, m_host.address(), 100));
+    const auto refused = mover.copy_now(memory.address, m_host.address(), 100);
+    EXPECT_EQ(code_of(refused), EIO);
+    EXPECT_THAT(text_of(refused), HasSubstr("the card was reset"));
 }
 
 } // namespace

@@ -7,30 +7,30 @@
 
 namespace {
 
-thread_local void (*current)() = nullptr;
+thread_local void (*s_callback)() = nullptr;
 
-void tell() {
-    if (current)
-        current();
+void notify() {
+    if (s_callback)
+        s_callback();
 }
 
 } // namespace
 
-void gaudi::test::at_allocations(void (*news)()) { current = news; }
+void gaudi::test::set_allocation_callback(void (*callback)()) { s_callback = callback; }
 
 void *operator new(std::size_t size) {
-    tell();
+    notify();
     if (void *memory = std::malloc(size == 0 ? 1 : size))
         return memory;
     throw std::bad_alloc();
 }
 
 void operator delete(void *memory) noexcept {
-    tell();
+    notify();
     std::free(memory);
 }
 
 void operator delete(void *memory, std::size_t) noexcept {
-    tell();
+    notify();
     std::free(memory);
 }

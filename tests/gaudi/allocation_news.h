@@ -3,7 +3,8 @@
 
 namespace gaudi::test {
 
-/// From now on this thread calls `news` from inside every new and delete, as UCX's hooks do when memory goes away.
-void at_allocations(void (*news)());
+/// From now on this thread calls `callback` from inside each new and delete, as UCX's hooks do when memory goes away.
+/// Null ends that.
+void set_allocation_callback(void (*callback)());
 
 } // namespace gaudi::test

@@ -5,14 +5,14 @@
 #include <cstdlib>
 #include <new>
 
-extern "C" const char __executable_start, etext; // the linker's
+extern "C" const char __executable_start, etext; // defined by the linker
 
 namespace {
 
 std::atomic<std::uint64_t> count{0};
 
-/// Not of a library: the software card's is loaded, the code under test is linked in.
-bool is_ours(const void *caller) { return caller >= &__executable_start && caller < &etext; }
+/// Whether the caller is linked into this program; softgaudi is loaded as a library.
+bool is_in_program(const void *caller) { return caller >= &__executable_start && caller < &etext; }
 
 } // namespace
 
@@ -21,7 +21,7 @@ std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 namespace {
 
 void *allocate(std::size_t size, const void *caller) {
-    if (is_ours(caller))
+    if (is_in_program(caller))
         count.fetch_add(1, std::memory_order_relaxed);
     if (void *memory = std::malloc(size))
         return memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often this program's own code, without that of libraries, has allocated memory so far. Linked in, it replaces the
-// allocating operators.
+// Counts the allocations of this program's own code, without those of libraries. A program that links it has its
+// allocating operators replaced.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much of a card can be allocated, in pieces of which sizes, and how large the blocks become for it.
+// How much of a card can be allocated in pieces of one size or many, and how large its blocks become.
 #include "gaudi.h"
 #include "random.h"
+
+#include "gaudi/card/settings.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -16,9 +21,9 @@ namespace {
 
 class ArenaFill : public GaudiTest {
 protected:
-    static Arena &arena() { return card().arena(); }
-    static std::uint64_t size_of_card() { return card().info().dram_size; }
-    static std::uint64_t block_at(std::uint64_t address) { return cards().find(address)->size(); }
+    static Arena &arena() { return arena_of(card()); }
+    static std::uint64_t card_size() { return card().info().dram_size; }
+    static std::uint64_t block_size_at(std::uint64_t address) { return find_region(address)->size(); }
 
     struct Filled {
         std::vector<Range> live;
@@ -44,21 +49,27 @@ protected:
             filled.live.pop_back();
         }
     }
-    static double share(const Filled &filled, std::uint64_t of = size_of_card()) {
+    /// Makes the arena give back the empty block that it keeps.
+    static void give_back_spare() {
+        const AllocationRequest needs_its_room{.length = 2 * kPage, .limit = 2 * kPage};
+        ASSERT_TRUE(arena().free(value(arena().allocate(needs_its_room))));
+        ASSERT_EQ(arena().usage().blocks, 0u);
+    }
+    static double share(const Filled &filled, std::uint64_t of = card_size()) {
         return static_cast<double>(filled.bytes) / static_cast<double>(of);
     }
 };
 
 class ArenaFillSize : public ArenaFill, public ::testing::WithParamInterface<std::uint64_t> {};
 
-TEST_P(ArenaFillSize, one_size_fills_95_percent_twice) {
+TEST_P(ArenaFillSize, allocations_of_one_size_fill_95_percent_twice) {
     const std::uint64_t size = GetParam() * kMiB;
     Filled filled;
     for (int round = 0; round < 2; ++round) {
         fill(filled, size);
         EXPECT_GE(share(filled), 0.95) << filled.live.size() << " allocations, round " << round;
         free_all(filled);
-        EXPECT_LE(arena().usage().block_bytes, kPage) << "empty blocks are given back, except one of a page";
+        EXPECT_LE(arena().usage().block_bytes, kPage) << "empty blocks are given back, but one of a page";
     }
 }
 
@@ -68,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(MiB, ArenaFillSize,
                                            4096),
                          [](const auto &size) { return std::to_string(size.param); });
 
-TEST_F(ArenaFill, odd_sizes_fill_95_percent) {
+TEST_F(ArenaFill, random_sizes_fill_95_percent) {
     const std::uint64_t seed = fresh_seed();
     SCOPED_TRACE("GAUDI_TEST_SEED=" + std::to_string(seed));
     Random random(seed);
@@ -81,7 +92,7 @@ TEST_F(ArenaFill, odd_sizes_fill_95_percent) {
     }
 }
 
-TEST_F(ArenaFill, random_mix_with_frees_leaves_no_hole_that_smaller_pieces_cannot_fill) {
+TEST_F(ArenaFill, random_mix_with_frees_fills_95_percent) {
     const std::uint64_t seed = fresh_seed();
     SCOPED_TRACE("GAUDI_TEST_SEED=" + std::to_string(seed));
     Random random(seed);
@@ -106,34 +117,35 @@ TEST_F(ArenaFill, random_mix_with_frees_leaves_no_hole_that_smaller_pieces_canno
     EXPECT_LE(arena().usage().block_bytes, kPage);
 }
 
-TEST_F(ArenaFill, the_first_allocation_of_any_size_takes_no_more_pages_than_it_needs) {
+TEST_F(ArenaFill, first_allocation_takes_only_the_pages_it_needs) {
     for (std::uint64_t size = 100; size <= 4096; size += 111) {
         const std::uint64_t address = value(arena().allocate({.length = size * kMiB}));
-        EXPECT_EQ(block_at(address), (size * kMiB + kPage - 1) / kPage * kPage) << size << " MiB";
+        EXPECT_EQ(block_size_at(address), (size * kMiB + kPage - 1) / kPage * kPage) << size << " MiB";
         EXPECT_TRUE(arena().free(address));
-        arena().give_back_spare();
+        give_back_spare();
     }
 }
 
-TEST_F(ArenaFill, blocks_stay_as_small_as_the_waste_allows) {
+TEST_F(ArenaFill, block_size_grows_only_with_the_waste) {
     const auto largest_block = [&](std::uint64_t size) {
         Filled filled;
         fill(filled, size);
         std::uint64_t largest = 0;
         for (const Range &range : filled.live)
-            largest = std::max(largest, block_at(range.base));
+            largest = std::max(largest, block_size_at(range.base));
         free_all(filled);
         return largest / kPage;
     };
     EXPECT_EQ(largest_block(64 * kMiB), 1u) << "nothing is wasted";
     EXPECT_EQ(largest_block(700 * kMiB), 21u);
     EXPECT_EQ(largest_block(kPage), 1u);
-    EXPECT_EQ(largest_block(500 * kMiB), 2u) << "three in two pages";
-    EXPECT_EQ(largest_block(kGiB), 4u) << "three in four pages";
-    EXPECT_EQ(largest_block(4 * kGiB), 16u) << "three in sixteen pages";
+    EXPECT_EQ(largest_block(500 * kMiB), 2u) << "three allocations in two pages";
+    EXPECT_EQ(largest_block(kGiB), 4u) << "three allocations in four pages";
+    EXPECT_EQ(largest_block(4 * kGiB), 16u) << "three allocations in sixteen pages";
 }
 
-TEST_F(ArenaFill, the_cap_can_be_filled_too_and_is_kept) {
+TEST_F(ArenaFill, limit_is_filled_and_not_exceeded) {
+    change_settings([](Settings &settings) { settings.max_memory.name = "MAX_MEMORY"; });
     constexpr std::uint64_t kLimit = 20 * kPage;
     Filled filled;
     fill(filled, 500 * kMiB, kLimit);
@@ -141,28 +153,27 @@ TEST_F(ArenaFill, the_cap_can_be_filled_too_and_is_kept) {
     EXPECT_LE(Counters(card())["dram_used_bytes"], kLimit);
     const auto refused = arena().allocate({.length = 500 * kMiB, .limit = kLimit});
     ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().text, AllOf(HasSubstr("UCX_GAUDI_COPY_MAX_MEMORY"), HasSubstr("holds 15360 MiB")));
+    EXPECT_THAT(refused.error().text, AllOf(HasSubstr("MAX_MEMORY"), HasSubstr("holds 15360 MiB")));
 }
 
-TEST_F(ArenaFill, what_others_hold_is_not_reckoned_with) {
-    const auto device = value(card().open());
-    const auto others = value(thunk::allocate(device, 60 * kPage));
+TEST_F(ArenaFill, memory_of_a_framework_is_left_out) {
+    const auto foreign = value(thunk::allocate(value(card().open())->device(), 60 * kPage));
     Filled filled;
     fill(filled, 1000 * kMiB);
-    EXPECT_GE(share(filled, size_of_card() - 60 * kPage), 0.95);
+    EXPECT_GE(share(filled, card_size() - 60 * kPage), 0.95);
 }
 
-TEST_F(ArenaFill, a_larger_block_that_the_driver_refuses_is_not_the_last_word) {
+TEST_F(ArenaFill, refused_larger_block_falls_back_to_a_smaller_one) {
     // Nine blocks of a page each come before the first of two pages.
     set("SOFTGAUDI_FAULTS", "device_memory_alloc#10=ENOMEM");
     std::uint64_t last = 0;
     for (int i = 0; i < 10; ++i)
         last = value(arena().allocate({.length = 500 * kMiB}));
-    EXPECT_EQ(block_at(last), kPage);
+    EXPECT_EQ(block_size_at(last), kPage);
     EXPECT_EQ(Counters(card()).calls("device_memory_alloc"), 11u);
 }
 
-TEST_F(ArenaFill, the_next_generation_fills_95_percent) {
+TEST_F(ArenaFill, gaudi3_fills_95_percent) {
     set("SOFTGAUDI_MODEL", "gaudi3");
     for (const std::uint64_t size : {300u, 500u, 513u, 700u, 1000u, 1025u, 3000u, 4096u}) {
         Filled filled;

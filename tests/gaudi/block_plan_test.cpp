@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How large driver blocks are planned: what is promised of every size, on paper, without a card.
-#include "gaudi/block_plan.h"
+// The planned size of driver blocks: the promise for each size of allocation, without a card.
+#include "gaudi/memory/block_plan.h"
 #include "random.h"
 
 #include <gtest/gtest.h>
@@ -39,17 +39,17 @@ Filled fill(std::uint64_t length, BlockSpace space) {
     return filled;
 }
 
-TEST(BlockPlan, every_size_of_whole_mebibytes_fills_95_percent_of_a_card) {
+TEST(BlockPlan, each_size_in_mib_fills_95_percent) {
     unsigned first_was_larger = 0;
     for (std::uint64_t length = kMiB; length <= 4096 * kMiB; length += kMiB) {
         const Filled filled = fill(length, {.unit = kPage, .left = kCard});
         ASSERT_GE(filled.bytes * 100, kCard * 95) << length / kMiB << " MiB";
         first_was_larger += filled.first_block > (length + kPage - 1) / kPage * kPage ? 1 : 0;
     }
-    EXPECT_LE(first_was_larger, 19u) << "sizes of which the very first allocation takes pages for later ones";
+    EXPECT_LE(first_was_larger, 19u) << "sizes whose first allocation takes pages for later ones";
 }
 
-TEST(BlockPlan, random_sizes_fill_95_percent_of_a_card) {
+TEST(BlockPlan, random_sizes_fill_95_percent) {
     const std::uint64_t seed = gaudi::test::fresh_seed();
     SCOPED_TRACE("GAUDI_TEST_SEED=" + std::to_string(seed));
     Random random(seed);
@@ -59,25 +59,25 @@ TEST(BlockPlan, random_sizes_fill_95_percent_of_a_card) {
     }
 }
 
-TEST(BlockPlan, small_allocations_never_get_more_than_a_unit) {
+TEST(BlockPlan, small_allocation_gets_one_unit) {
     for (std::uint64_t length = kGranule; length <= 16 * kMiB; length *= 2)
         EXPECT_EQ(plan_block(length, {.unit = kPage, .held = 10 * kPage, .left = kCard - 10 * kPage}), kPage) << length;
 }
 
-TEST(BlockPlan, larger_blocks_begin_where_the_waste_adds_up) {
+TEST(BlockPlan, block_grows_where_the_waste_adds_up) {
     constexpr std::uint64_t kLength = 500 * kMiB, kLeft = 127 - 9;
     EXPECT_EQ(plan_block(kLength, {.unit = kPage, .held = 9 * kPage, .wasted = 0, .left = kLeft * kPage}), kPage);
     EXPECT_EQ(plan_block(kLength, {.unit = kPage, .held = 9 * kPage, .wasted = 9 * 268 * kMiB, .left = kLeft * kPage}),
               2 * kPage);
 }
 
-TEST(BlockPlan, the_last_units_go_to_what_fits) {
+TEST(BlockPlan, last_units_are_planned_where_they_fit) {
     EXPECT_EQ(plan_block(769 * kMiB, {.unit = kPage, .held = 125 * kPage, .left = 2 * kPage}), 2 * kPage);
     EXPECT_EQ(plan_block(769 * kMiB, {.unit = kPage, .held = 126 * kPage, .left = kPage}), 0u);
     EXPECT_EQ(plan_block(kMiB, {.unit = kPage, .held = kCard, .left = kPage - 1}), 0u);
 }
 
-TEST(BlockPlan, more_waste_than_is_allowed_still_gives_a_block_within_what_is_left) {
+TEST(BlockPlan, excess_waste_still_gives_a_block_that_fits) {
     const std::uint64_t seed = gaudi::test::fresh_seed();
     SCOPED_TRACE("GAUDI_TEST_SEED=" + std::to_string(seed));
     Random random(seed);

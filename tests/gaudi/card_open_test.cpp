@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening a card: at the first need, once, and which one when nobody says.
+// Opening a card: at the first need, once, and the default card of a caller that names none.
 #include "gaudi.h"
 
-#include "gaudi/settings.h"
+#include "gaudi/card/settings.h"
 #include "thunk/reported.h"
 
 #include <gmock/gmock.h>
 
 #include <sys/wait.h>
 
+#include <chrono>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -26,10 +30,10 @@ namespace {
 
 class CardOpen : public GaudiTest {
 protected:
-    /// Another process's, for as long as it lives.
-    class Held {
+    /// A card that another process holds open while this object lives.
+    class HeldCard {
     public:
-        explicit Held(const std::string &bus_id) {
+        explicit HeldCard(const std::string &bus_id) {
             if (pipe(m_begun) != 0 || pipe(m_over) != 0 || (m_process = fork()) < 0)
                 throw std::runtime_error("no other process");
             if (m_process == 0) {
@@ -37,7 +41,7 @@ protected:
                 const auto device = thunk::Device::open(cards().library(), bus_id);
                 char byte = device ? 'y' : 'n';
                 (void)!write(m_begun[1], &byte, 1);
-                (void)!read(m_over[0], &byte, 1); // its end
+                (void)!read(m_over[0], &byte, 1); // until the parent closes the pipe
                 _exit(0);
             }
             ::close(m_over[0]);
@@ -45,9 +49,9 @@ protected:
             if (read(m_begun[0], &byte, 1) != 1 || byte != 'y')
                 throw std::runtime_error("the other process cannot open the card");
         }
-        ~Held() { close(); }
-        Held(const Held &) = delete;
-        Held &operator=(const Held &) = delete;
+        ~HeldCard() { close(); }
+        HeldCard(const HeldCard &) = delete;
+        HeldCard &operator=(const HeldCard &) = delete;
         void close() {
             if (m_process <= 0)
                 return;
@@ -59,37 +63,39 @@ protected:
         int m_begun[2], m_over[2];
         pid_t m_process;
     };
-    static Held held(std::size_t index) { return Held(card(index).bus_id()); }
+    static HeldCard hold_elsewhere(std::size_t index) { return HeldCard(card(index).bus_id()); }
 };
 
-TEST_F(CardOpen, a_card_is_opened_once_however_many_ask) {
+TEST_F(CardOpen, concurrent_opens_open_the_card_once) {
     std::vector<std::thread> threads;
     std::vector<int> descriptors(8, -1);
     Card &shared = card();
     for (int &descriptor : descriptors)
-        threads.emplace_back([&descriptor, &shared] { descriptor = value(shared.open()).fd(); });
+        threads.emplace_back([&descriptor, &shared] { descriptor = value(shared.open())->device().fd(); });
     for (std::thread &thread : threads)
         thread.join();
     for (const int descriptor : descriptors)
-        EXPECT_EQ(descriptor, value(shared.open()).fd());
+        EXPECT_EQ(descriptor, value(shared.open())->device().fd());
     EXPECT_TRUE(shared.is_open());
     EXPECT_EQ(Counters(shared).calls("open"), 1u);
     EXPECT_EQ(Counters(shared)["opens"], 1u);
 }
 
-TEST_F(CardOpen, a_card_in_reset_is_waited_for) {
+TEST_F(CardOpen, card_in_reset_is_waited_for) {
     set("SOFTGAUDI_FAULTS", "open#1=EAGAIN;open#2=EAGAIN");
     EXPECT_TRUE(card().open());
     EXPECT_EQ(Counters(card()).calls("open"), 3u);
 }
 
-/// Cards in reset, and what is printed about them.
+/// Cards in reset, and what is reported about them.
 class CardReset : public CardOpen {
 protected:
     static void wait_at_most(std::chrono::milliseconds limit) {
-        settings().open_timeout_ms = static_cast<std::uint64_t>(limit.count());
+        change_settings([&](Settings &settings) {
+            settings.open_timeout_ms = {static_cast<std::uint64_t>(limit.count()), "OPEN_TIMEOUT"};
+        });
     }
-    static std::vector<std::uint64_t> tries() {
+    static std::vector<std::uint64_t> count_tries() {
         std::vector<std::uint64_t> all;
         for (const auto &each : cards().all())
             all.push_back(Counters(*each).calls("open"));
@@ -98,62 +104,62 @@ protected:
     const thunk::Reported m_reported;
 };
 
-TEST_F(CardReset, of_all_cards_for_good_is_waited_for_once_with_all_cards_tried_in_turn) {
+TEST_F(CardReset, wait_for_all_cards_tries_them_in_turn) {
     set("SOFTGAUDI_FAULTS", "open=EAGAIN");
     wait_at_most(2s);
-    const auto usual = cards().usual();
-    ASSERT_FALSE(usual);
-    EXPECT_EQ(usual.error().code, EAGAIN);
-    EXPECT_THAT(usual.error().text, HasSubstr("is being reset"));
-    const auto once = tries();
-    EXPECT_GE(once.front(), 2u);
-    EXPECT_THAT(once, Each(once.front())) << "in rounds";
+    const auto chosen = cards().choose_default();
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().code, EAGAIN);
+    EXPECT_THAT(chosen.error().text, HasSubstr("is being reset"));
+    const auto tries = count_tries();
+    EXPECT_GE(tries.front(), 2u);
+    EXPECT_THAT(tries, Each(tries.front())) << "cards are tried in turn";
     ASSERT_THAT(m_reported.errors(), SizeIs(1));
     EXPECT_THAT(m_reported.errors().front().text,
-                AllOf(HasSubstr("waiting for one of 8 cards"), HasSubstr("2 s in all"),
-                      HasSubstr("UCX_GAUDI_COPY_OPEN_TIMEOUT")));
+                AllOf(HasSubstr("waiting for one of 8 cards"), HasSubstr("2 s in all"), HasSubstr("OPEN_TIMEOUT")));
 }
 
-TEST_F(CardReset, with_a_limit_of_0_is_refused_at_once) {
+TEST_F(CardReset, limit_of_0_refuses_at_once) {
     set("SOFTGAUDI_FAULTS", "open=EAGAIN");
     wait_at_most(0ms);
-    EXPECT_FALSE(cards().usual());
+    EXPECT_FALSE(cards().choose_default());
     EXPECT_FALSE(card(3).open());
-    EXPECT_THAT(tries(), ElementsAre(1, 1, 1, 2, 1, 1, 1, 1));
+    EXPECT_THAT(count_tries(), ElementsAre(1, 1, 1, 2, 1, 1, 1, 1));
     EXPECT_THAT(m_reported.errors(), IsEmpty());
 }
 
-TEST_F(CardReset, of_other_cards_does_not_keep_from_a_free_one) {
+TEST_F(CardReset, free_card_is_chosen_without_a_wait) {
     std::string faults;
     for (unsigned device = 0; device < 8; ++device)
         if (device != 7) // on the server, which is module 4
             faults += "open@" + std::to_string(device) + "=EAGAIN;";
     set("SOFTGAUDI_FAULTS", faults);
-    EXPECT_EQ(value(cards().usual()), &card(4));
-    EXPECT_THAT(tries(), ElementsAre(1, 1, 1, 1, 1, 0, 0, 0)) << "each once, so that nothing was waited for";
+    EXPECT_EQ(value(cards().choose_default()), &card(4));
+    EXPECT_THAT(count_tries(), ElementsAre(1, 1, 1, 1, 1, 0, 0, 0)) << "each card once: there was no wait";
     EXPECT_THAT(m_reported.errors(), IsEmpty());
 }
 
-TEST_F(CardReset, that_ends_gives_the_card) {
+TEST_F(CardReset, card_whose_reset_ends_is_chosen) {
     std::string faults;
     for (unsigned device = 0; device < 8; ++device)
-        faults += "open@" + std::to_string(device) + "#1" + (device == 6 ? "" : "+") + "=EAGAIN;"; // module 5's ends
+        faults += "open@" + std::to_string(device) + "#1" + (device == 6 ? "" : "+") +
+                  "=EAGAIN;"; // the reset of module 5 ends
     set("SOFTGAUDI_FAULTS", faults);
-    EXPECT_EQ(value(cards().usual()), &card(5));
+    EXPECT_EQ(value(cards().choose_default()), &card(5));
 }
 
-TEST_F(CardReset, of_one_card_after_another_shares_one_limit) {
+TEST_F(CardReset, waits_for_several_cards_share_one_limit) {
     using Clock = std::chrono::steady_clock;
     wait_at_most(15s);
     OpenWait wait;
     const Clock::time_point begin = Clock::now();
     EXPECT_EQ(wait.join(begin), begin + 15s);
     EXPECT_EQ(wait.join(begin + 10s), begin + 15s) << "a second card gets what is left";
-    EXPECT_EQ(wait.join(begin + 20s), begin + 15s) << "nothing, that is";
-    EXPECT_EQ(wait.join(begin + 31s), begin + 46s) << "but a reset much later is another one";
+    EXPECT_EQ(wait.join(begin + 20s), begin + 15s) << "nothing is left";
+    EXPECT_EQ(wait.join(begin + 31s), begin + 46s) << "a reset much later has its own limit";
 }
 
-TEST_F(CardReset, that_ended_leaves_the_next_one_its_whole_limit) {
+TEST_F(CardReset, next_reset_has_a_limit_of_its_own) {
     using Clock = std::chrono::steady_clock;
     wait_at_most(15s);
     OpenWait wait;
@@ -164,18 +170,18 @@ TEST_F(CardReset, that_ended_leaves_the_next_one_its_whole_limit) {
     EXPECT_EQ(wait.join(later), later + 15s);
 }
 
-TEST_F(CardReset, of_a_named_card_is_waited_for_and_named) {
+TEST_F(CardReset, named_card_is_waited_for_and_reported) {
     set("SOFTGAUDI_FAULTS", "open=EAGAIN");
     wait_at_most(2s);
-    const auto address = card(2).arena().allocate({.length = 1});
+    const auto address = allocate(card(2), {.length = 1});
     ASSERT_FALSE(address);
     EXPECT_THAT(address.error().text, HasSubstr("is being reset"));
     ASSERT_THAT(m_reported.errors(), SizeIs(1));
     EXPECT_THAT(m_reported.errors().front().text, HasSubstr("waiting for card " + card(2).bus_id()));
-    EXPECT_THAT(tries(), ElementsAre(0, 0, Ge(2u), 0, 0, 0, 0, 0));
+    EXPECT_THAT(count_tries(), ElementsAre(0, 0, Ge(2u), 0, 0, 0, 0, 0));
 }
 
-TEST_F(CardReset, is_waited_for_without_the_lock_that_detection_takes) {
+TEST_F(CardReset, wait_does_not_block_detection) {
     std::string faults;
     for (unsigned nth = 1; nth <= 200; ++nth)
         faults += "open#" + std::to_string(nth) + "=EAGAIN;";
@@ -183,75 +189,75 @@ TEST_F(CardReset, is_waited_for_without_the_lock_that_detection_takes) {
     Card &shared = card();
     std::thread waiting([&] { EXPECT_TRUE(shared.open()); });
     EXPECT_TRUE(until([&] { return Counters(shared).calls("open") >= 2; }));
-    EXPECT_FALSE(shared.if_held()) << "answered before the card was open";
+    EXPECT_FALSE(shared.find_session()) << "answered before the card was open";
     waiting.join();
-    EXPECT_TRUE(shared.if_held());
+    EXPECT_TRUE(shared.find_session());
 }
 
-TEST_F(CardOpen, a_card_in_use_is_refused_at_once_with_a_sentence) {
-    const auto other = held(2);
+TEST_F(CardOpen, card_in_use_is_refused_at_once) {
+    const auto other = hold_elsewhere(2);
     const auto device = card(2).open();
     ASSERT_FALSE(device);
     EXPECT_EQ(device.error().code, EBUSY);
     EXPECT_THAT(device.error().text, AllOf(HasSubstr("card 2 (module 2) is in use"), HasSubstr(card(2).bus_id())));
     EXPECT_FALSE(card(2).is_open());
-    EXPECT_EQ(Counters(card(2)).calls("open"), 2u) << "theirs and one try of ours";
-    EXPECT_TRUE(card(3).open()) << "the others work";
+    EXPECT_EQ(Counters(card(2)).calls("open"), 2u) << "the other process's, and one try of this one";
+    EXPECT_TRUE(card(3).open()) << "other cards open";
 }
 
-TEST_F(CardOpen, a_card_that_was_in_use_can_be_opened_later) {
-    auto other = held(0);
+TEST_F(CardOpen, card_that_was_in_use_opens_later) {
+    auto other = hold_elsewhere(0);
     EXPECT_FALSE(card().open());
     other.close();
     EXPECT_TRUE(card().open());
 }
 
-TEST_F(CardOpen, other_errors_come_as_they_are) {
+TEST_F(CardOpen, other_errors_are_returned_unchanged) {
     set("SOFTGAUDI_FAULTS", "open=EACCES");
     const auto device = card().open();
     ASSERT_FALSE(device);
     EXPECT_EQ(device.error().code, EACCES);
 }
 
-TEST_F(CardOpen, an_allocation_on_a_card_in_use_says_so) {
-    const auto other = held(0);
-    const auto address = card().arena().allocate({.length = 1});
+TEST_F(CardOpen, allocation_on_a_card_in_use_is_refused) {
+    const auto other = hold_elsewhere(0);
+    const auto address = allocate(card(), {.length = 1});
     ASSERT_FALSE(address);
     EXPECT_THAT(address.error().text, HasSubstr("is in use"));
-    EXPECT_EQ(card().arena().usage().blocks, 0u);
+    EXPECT_EQ(usage_of(card()).blocks, 0u);
 }
 
-TEST_F(CardOpen, the_usual_card_is_one_that_is_open) {
+TEST_F(CardOpen, default_card_is_an_open_one) {
     set("HLS_MODULE_ID", "1");
     value(card(5).open());
-    EXPECT_EQ(value(cards().usual()), &card(5));
+    EXPECT_EQ(value(cards().choose_default()), &card(5));
 }
 
-TEST_F(CardOpen, the_usual_card_is_else_the_one_of_hls_module_id) {
+TEST_F(CardOpen, default_card_is_that_of_hls_module_id) {
     set("HLS_MODULE_ID", "6");
-    EXPECT_EQ(value(cards().usual()), &card(6));
-    EXPECT_FALSE(card(6).is_open()) << "choosing needs no opening";
+    EXPECT_EQ(value(cards().choose_default()), &card(6));
+    EXPECT_FALSE(card(6).is_open()) << "the choice opens no card";
 }
 
-TEST_F(CardOpen, an_hls_module_id_that_is_not_there_is_an_error) {
+TEST_F(CardOpen, unknown_hls_module_id_is_an_error) {
     set("HLS_MODULE_ID", "12");
-    const auto usual = cards().usual();
-    ASSERT_FALSE(usual);
-    EXPECT_THAT(usual.error().text, HasSubstr("module:12"));
+    const auto chosen = cards().choose_default();
+    ASSERT_FALSE(chosen);
+    EXPECT_THAT(chosen.error().text, HasSubstr("module:12"));
 }
 
-TEST_F(CardOpen, the_usual_card_is_else_the_first_that_opens) {
-    const auto first = held(0), second = held(1);
-    EXPECT_EQ(value(cards().usual()), &card(2));
+TEST_F(CardOpen, default_card_is_the_first_that_opens) {
+    const auto first = hold_elsewhere(0), second = hold_elsewhere(1);
+    EXPECT_EQ(value(cards().choose_default()), &card(2));
     EXPECT_TRUE(card(2).is_open());
 }
 
-TEST_F(CardOpen, when_every_card_is_in_use_the_sentence_says_that) {
+TEST_F(CardOpen, default_card_is_refused_when_each_is_in_use) {
     set("SOFTGAUDI_CARDS", "2");
-    const auto first = held(0), second = held(1);
-    const auto usual = cards().usual();
-    ASSERT_FALSE(usual);
-    EXPECT_THAT(usual.error().text, HasSubstr("is in use"));
+    const auto first = hold_elsewhere(0), second = hold_elsewhere(1);
+    const auto chosen = cards().choose_default();
+    ASSERT_FALSE(chosen);
+    EXPECT_THAT(chosen.error().text, HasSubstr("is in use"));
 }
 
 } // namespace

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where ends of copies are told: to the owner, in order, from its own calls, and through a descriptor while it sleeps.
-#include "engine.h"
+// How the owner of a channel learns of the ends of copies: in order, from its own calls, and by an event descriptor.
+#include "engine_user.h"
+
+#include "gaudi/copy/mover.h"
 
 #include <gmock/gmock.h>
 
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include "gaudi/mover.h"
-
+#include <atomic>
 #include <set>
+#include <thread>
+#include <vector>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -25,7 +28,7 @@ public:
     Event &operator=(const Event &) = delete;
 
     int fd() const { return m_fd; }
-    bool comes(int limit_ms = 60'000) const {
+    bool wait(int limit_ms = 60'000) const {
         pollfd entry{m_fd, POLLIN, 0};
         return poll(&entry, 1, limit_ms) == 1;
     }
@@ -42,13 +45,13 @@ Transfer *take(Channel &channel, std::vector<int> &ended, int name) {
     Transfer *transfer = channel.take();
     transfer->user = &ended;
     transfer->length = static_cast<std::uint64_t>(name);
-    transfer->done = [](Transfer &over) {
-        static_cast<std::vector<int> *>(over.user)->push_back(static_cast<int>(over.length));
+    transfer->done = [](Transfer &done) {
+        static_cast<std::vector<int> *>(done.user)->push_back(static_cast<int>(done.length));
     };
     return transfer;
 }
 
-TEST(Channel, there_is_always_one_more_and_those_that_ended_come_first) {
+TEST(Channel, take_never_fails_and_reuses_ended_transfers) {
     Channel channel;
     std::set<Transfer *> taken;
     std::vector<int> ended;
@@ -56,14 +59,14 @@ TEST(Channel, there_is_always_one_more_and_those_that_ended_come_first) {
         taken.insert(take(channel, ended, i));
     EXPECT_EQ(taken.size(), 10'000u);
     EXPECT_EQ(channel.outstanding(), 10'000u);
-    Transfer *over = *taken.begin();
-    channel.finish(*over);
+    Transfer *first = *taken.begin();
+    channel.finish(*first);
     EXPECT_EQ(channel.dispatch(), 1u);
     EXPECT_EQ(channel.outstanding(), 9'999u);
-    EXPECT_EQ(channel.take(), over);
+    EXPECT_EQ(channel.take(), first);
 }
 
-TEST(Channel, ends_are_told_in_order_and_only_when_the_owner_asks) {
+TEST(Channel, dispatch_calls_completions_in_order_of_their_ends) {
     Channel channel;
     std::vector<int> ended;
     Transfer *first = take(channel, ended, 1), *second = take(channel, ended, 2), *third = take(channel, ended, 3);
@@ -80,33 +83,33 @@ TEST(Channel, ends_are_told_in_order_and_only_when_the_owner_asks) {
     EXPECT_FALSE(channel.has_finished());
 }
 
-TEST(Channel, the_next_copy_may_be_started_by_the_end_of_one) {
+TEST(Channel, completion_may_take_the_next_transfer) {
     Channel channel;
     Transfer *first = channel.take();
-    first->done = [](Transfer &over) { EXPECT_NE(over.channel->take(), nullptr); };
+    first->done = [](Transfer &done) { EXPECT_NE(done.channel->take(), nullptr); };
     channel.finish(*first);
     EXPECT_EQ(channel.dispatch(), 1u);
     EXPECT_EQ(channel.outstanding(), 1u);
 }
 
-TEST(Channel, an_armed_one_writes_its_descriptor_once) {
+TEST(Channel, armed_channel_writes_its_descriptor_once) {
     Channel channel;
     const Event event;
     std::vector<int> ended;
     Transfer *first = take(channel, ended, 1), *second = take(channel, ended, 2);
     EXPECT_TRUE(channel.arm(event.fd()));
-    EXPECT_FALSE(event.comes(0));
+    EXPECT_FALSE(event.wait(0));
     channel.finish(*first);
-    EXPECT_TRUE(event.comes());
+    EXPECT_TRUE(event.wait());
     event.clear();
     channel.finish(*second);
-    EXPECT_FALSE(event.comes(0)) << "armed for one";
-    EXPECT_FALSE(channel.arm(event.fd())) << "there is something already";
+    EXPECT_FALSE(event.wait(0)) << "the channel was armed for one end";
+    EXPECT_FALSE(channel.arm(event.fd())) << "a transfer has ended already";
     EXPECT_EQ(channel.dispatch(), 2u);
     EXPECT_TRUE(channel.arm(event.fd()));
 }
 
-TEST(Channel, no_end_is_missed_between_looking_and_sleeping) {
+TEST(Channel, end_between_arm_and_wait_is_not_missed) {
     constexpr int kRounds = 20'000;
     Channel channel;
     const Event event;
@@ -123,7 +126,7 @@ TEST(Channel, no_end_is_missed_between_looking_and_sleeping) {
     int woken_in_time = 0;
     for (int round = 0; round < kRounds; ++round) {
         handed.store(take(channel, ended, round));
-        if (!channel.arm(event.fd()) || event.comes())
+        if (!channel.arm(event.fd()) || event.wait())
             ++woken_in_time;
         else
             break;
@@ -133,7 +136,7 @@ TEST(Channel, no_end_is_missed_between_looking_and_sleeping) {
     }
     EXPECT_EQ(woken_in_time, kRounds);
     if (woken_in_time != kRounds)
-        std::_Exit(1); // the thread waits for what will not come
+        std::_Exit(1); // the thread waits for a transfer that will not come
     engine.join();
     EXPECT_EQ(ended.size(), static_cast<std::size_t>(kRounds));
 }
@@ -141,23 +144,18 @@ TEST(Channel, no_end_is_missed_between_looking_and_sleeping) {
 class Arming : public GaudiTest {
 protected:
     static Mover::Operation operation(std::uint64_t destination, std::uint64_t source, std::uint64_t length,
-                                      int &errors) {
-        return {destination,
-                source,
-                length,
-                nullptr,
-                [](void *user, int error) { *static_cast<int *>(user) += error == 0 ? 0 : 1; },
-                &errors};
+                                      Tally &tally) {
+        return {destination, source, length, nullptr, Tally::count, &tally};
     }
-    /// Without polling: only the descriptor tells.
-    static void sleep_until_over(Mover &mover, const Event &event) {
+    /// Waits for the event descriptor only, without polling.
+    static void sleep_until_idle(Mover &mover, const Event &event) {
         ASSERT_TRUE(until([&] {
             while (mover.progress() != 0) {
             }
             if (mover.outstanding() == 0)
                 return true;
             if (mover.arm(event.fd())) {
-                EXPECT_TRUE(event.comes());
+                EXPECT_TRUE(event.wait());
                 event.clear();
             }
             return ::testing::Test::HasFailure();
@@ -165,31 +163,31 @@ protected:
     }
 };
 
-TEST_F(Arming, a_sleeper_is_woken_by_the_end_of_a_copy) {
+TEST_F(Arming, end_of_a_copy_wakes_the_user) {
     Mover mover(cards());
     const Event event;
-    const HostMemory host(kMiB);
-    const std::uint64_t device = value(card().arena().allocate({.length = kMiB}));
-    int errors = 0;
+    const HostBuffer host(kMiB);
+    const std::uint64_t device = value(allocate(card(), {.length = kMiB}));
+    Tally tally;
     for (int round = 0; round < 20; ++round) {
         for (std::uint64_t i = 0; i < 4; ++i)
-            ASSERT_EQ(mover.post(operation(device + i * 100'000, host.address(i * 100'000), 60'000, errors)),
+            ASSERT_EQ(mover.post(operation(device + i * 100'000, host.address(i * 100'000), 60'000, tally)),
                       Mover::Posted::started);
-        sleep_until_over(mover, event);
+        sleep_until_idle(mover, event);
     }
-    EXPECT_EQ(errors, 0);
+    EXPECT_EQ(tally.failed, 0u) << tally.problem;
 }
 
-TEST_F(Arming, copies_still_in_a_batch_are_sent_while_the_user_sleeps) {
+TEST_F(Arming, open_batch_is_sent_while_the_user_sleeps) {
     const Event event;
-    Engine engine(card());
+    EngineUser engine(card());
     for (std::uint64_t i = 0; i < 10; ++i)
         engine.down(i * 8192, i * 8192, 4096);
     EXPECT_EQ(engine.submissions(), 1u);
     while (engine.channel.outstanding() != 0) {
         if (engine.channel.arm(event.fd())) {
-            engine.copier.watch();
-            ASSERT_TRUE(event.comes());
+            engine.engine.arm();
+            ASSERT_TRUE(event.wait());
             event.clear();
         }
         engine.channel.dispatch(); // and never progress
@@ -197,32 +195,32 @@ TEST_F(Arming, copies_still_in_a_batch_are_sent_while_the_user_sleeps) {
     EXPECT_EQ(engine.ended, 10u);
 }
 
-TEST_F(Arming, a_sleeper_is_woken_when_the_card_is_reset) {
+TEST_F(Arming, card_reset_wakes_the_user) {
     set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
     Mover mover(cards());
     const Event event;
-    const HostMemory host(kMiB);
-    const std::uint64_t device = value(card().arena().allocate({.length = kMiB}));
-    int errors = 0;
+    const HostBuffer host(kMiB);
+    const std::uint64_t device = value(allocate(card(), {.length = kMiB}));
+    Tally tally;
     for (std::uint64_t i = 0; i < 10; ++i)
-        ASSERT_EQ(mover.post(operation(device + i * 100'000, host.address(i * 100'000), 60'000, errors)),
+        ASSERT_EQ(mover.post(operation(device + i * 100'000, host.address(i * 100'000), 60'000, tally)),
                   Mover::Posted::started);
-    sleep_until_over(mover, event);
-    EXPECT_GT(errors, 0);
+    sleep_until_idle(mover, event);
+    EXPECT_GT(tally.failed, 0u);
 }
 
-TEST_F(Arming, a_copy_that_failed_while_it_was_posted_needs_no_waking) {
-    set("SOFTGAUDI_FAULTS", "host_memory_map#4=EFAULT"); // the memory to stage in
+TEST_F(Arming, copy_that_failed_at_its_post_refuses_to_arm) {
+    set("SOFTGAUDI_FAULTS", "host_memory_map#4=EFAULT"); // the bounce ring
     Mover mover(cards());
     const Event event;
-    const HostMemory host(kMiB);
-    const std::uint64_t device = value(card().arena().allocate({.length = kMiB}));
-    int errors = 0;
-    ASSERT_EQ(mover.post(operation(device, host.address(), 100, errors)), Mover::Posted::started);
-    EXPECT_EQ(errors, 0);
-    EXPECT_FALSE(mover.arm(event.fd())) << "there is an end to tell";
+    const HostBuffer host(kMiB);
+    const std::uint64_t device = value(allocate(card(), {.length = kMiB}));
+    Tally tally;
+    ASSERT_EQ(mover.post(operation(device, host.address(), 100, tally)), Mover::Posted::started);
+    EXPECT_EQ(tally.ended, 0u);
+    EXPECT_FALSE(mover.arm(event.fd())) << "a copy has ended already";
     mover.progress();
-    EXPECT_EQ(errors, 1);
+    EXPECT_EQ(tally.failed, 1u);
     EXPECT_EQ(mover.outstanding(), 0u);
 }
 

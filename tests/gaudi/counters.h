@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gaudi/card.h"
+#include "gaudi/card/card.h"
 
 #include <cstdint>
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace gaudi::test {
 
-/// What the software server has counted for a card so far.
+/// The counters of the software server for one card, at the time of construction.
 class Counters {
 public:
     explicit Counters(const Card &card);
@@ -17,7 +17,7 @@ public:
     std::uint64_t operator[](const char *name) const { return m_numbers.at(name); }
     bool in_use() const { return m_in_use; }
     std::uint64_t calls(const char *function) const;
-    /// Of all functions.
+    /// The calls of all functions.
     std::uint64_t calls() const;
 
 private:

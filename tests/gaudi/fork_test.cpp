@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A forked child: what its parent had opened is the parent's, and whatever else there is the child may have.
-#include "engine.h"
+// A forked child: cards that its parent had opened stay the parent's, and the child may open the others.
+#include "engine_user.h"
 
-#include "gaudi/host_cache.h"
-#include "gaudi/mover.h"
+#include "gaudi/copy/mover.h"
+#include "gaudi/host/host_cache.h"
 
 #include <gmock/gmock.h>
 
@@ -18,65 +18,72 @@ using ::testing::HasSubstr;
 
 namespace {
 
-class Fork : public GaudiTest {
+class ForkedChild : public GaudiTest {
 protected:
-    /// Runs it in a child, where its expectations hold too.
-    static void in_child(const std::function<void()> &what) {
+    /// Runs a step in a child, and fails the test where an expectation in it fails.
+    static void run_in_child(const std::function<void()> &step) {
         const pid_t child = fork();
         if (child == 0) {
             alarm(60); // rather than hang
-            what();
+            step();
             _exit(HasFailure() ? 1 : 0);
         }
         int status = 0;
         ASSERT_EQ(waitpid(child, &status, 0), child);
         EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     }
-    static int copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
+    static Result<void> copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length) {
         return Mover(cards()).copy_now(destination, source, length);
     }
-    const HostMemory m_host{kMiB};
+    const HostBuffer m_host{kMiB};
 };
 
-TEST_F(Fork, leaves_the_parents_card_to_the_parent) {
-    const std::uint64_t memory = value(card().arena().allocate({.length = kMiB}));
-    ASSERT_EQ(copy(memory, m_host.address(), kMiB), 0);
+TEST_F(ForkedChild, parents_card_is_refused) {
+    const std::uint64_t memory = value(allocate(card(), {.length = kMiB}));
+    ASSERT_TRUE(is_ok(copy(memory, m_host.address(), kMiB)));
     const std::uint64_t submissions = Counters(card())["submissions"];
-    in_child([&] {
-        const auto refused = card().arena().allocate({.length = kMiB});
+    run_in_child([&] {
+        const auto refused = allocate(card(), {.length = kMiB});
         ASSERT_FALSE(refused);
         EXPECT_EQ(refused.error().code, ENODEV);
         EXPECT_THAT(refused.error().text, HasSubstr("is its parent's"));
         EXPECT_FALSE(card().open());
-        EXPECT_FALSE(card().if_held());
-        EXPECT_FALSE(card().copier());
-        EXPECT_NE(copy(memory, m_host.address(), kMiB), 0);
-        EXPECT_TRUE(card().arena().free(memory)) << "a copy of it";
+        EXPECT_FALSE(card().find_session());
+        EXPECT_FALSE(start_engine(card()));
+        EXPECT_FALSE(copy(memory, m_host.address(), kMiB));
+        EXPECT_TRUE(free_on(card(), memory)) << "in the child's copy of the arena";
     });
     EXPECT_EQ(Counters(card())["submissions"], submissions);
-    EXPECT_EQ(copy(memory, m_host.address(), kMiB), 0) << "it is there still";
-    EXPECT_TRUE(card().arena().free(memory));
+    EXPECT_TRUE(is_ok(copy(memory, m_host.address(), kMiB))) << "the parent's memory";
+    EXPECT_TRUE(free_on(card(), memory));
 }
 
-TEST_F(Fork, leaves_the_parents_host_memory_mapped) {
+TEST_F(ForkedChild, parents_cached_host_memory_stays_mapped) {
     HostCache::get().enable();
-    value(card().open());
+    Session &session = *value(card().open());
     const auto find = [&] { return HostCache::get().find(m_host.address(), kMiB, cards().all().size()); };
+    const auto map = [&] {
+        const std::shared_ptr<HostRange> range = find();
+        range->hold();
+        const auto mapped = range->map(session, m_host.address());
+        range->release();
+        return is_ok(mapped);
+    };
     const HostRange *kept = find().get();
-    ASSERT_TRUE(find()->on(card(), m_host.address()));
+    ASSERT_TRUE(map());
     const std::uint64_t calls = Counters(card()).calls();
-    in_child([&] {
+    run_in_child([&] {
         HostCache::forget(m_host.address(), kMiB); // as when it is unmapped
         EXPECT_TRUE(HostCache::get().enabled());
         EXPECT_NE(find().get(), kept);
     });
     EXPECT_EQ(find().get(), kept);
-    EXPECT_TRUE(find()->on(card(), m_host.address()));
-    EXPECT_EQ(Counters(card()).calls(), calls) << "mapped as it was";
+    EXPECT_TRUE(map());
+    EXPECT_EQ(Counters(card()).calls(), calls) << "it was mapped again";
 }
 
-TEST_F(Fork, leaves_the_parents_registrations_alone) {
-    const std::uint64_t memory = value(card().arena().allocate({.length = kMiB}));
+TEST_F(ForkedChild, parents_registration_stays_mapped) {
+    const std::uint64_t memory = value(allocate(card(), {.length = kMiB}));
     auto range = std::make_unique<HostRange>(m_host.address(), m_host.size(), cards().all().size());
     Mover mover(cards());
     Tally tally;
@@ -90,22 +97,22 @@ TEST_F(Fork, leaves_the_parents_registrations_alone) {
     };
     ASSERT_TRUE(copy_registered());
     const std::uint64_t calls = Counters(card()).calls();
-    in_child([&] { range.reset(); });
+    run_in_child([&] { range.reset(); });
     EXPECT_EQ(Counters(card()).calls(), calls);
     EXPECT_TRUE(copy_registered());
     EXPECT_EQ(tally.failed, 0u);
     EXPECT_EQ(Counters(card())["hard_resets"], 0u);
 }
 
-TEST_F(Fork, in_the_middle_of_copies_lets_the_child_end) {
+TEST_F(ForkedChild, ends_while_its_parent_copies) {
     set("SOFTGAUDI_PACE", "down:0.1"); // 16 MiB take 0.17 s
-    const HostMemory host(16 * kMiB);
-    const std::uint64_t memory = value(card().arena().allocate({.length = host.size()}));
+    const HostBuffer host(16 * kMiB);
+    const std::uint64_t memory = value(allocate(card(), {.length = host.size()}));
     HostRange range(host.address(), host.size(), cards().all().size());
     auto mover = std::make_unique<Mover>(cards());
     Tally tally;
     ASSERT_EQ(mover->post({memory, host.address(), host.size(), &range, Tally::count, &tally}), Mover::Posted::started);
-    in_child([&] {
+    run_in_child([&] {
         mover->progress();
         EXPECT_EQ(tally.ended, 0u);
         mover.reset();
@@ -117,17 +124,17 @@ TEST_F(Fork, in_the_middle_of_copies_lets_the_child_end) {
     EXPECT_EQ(tally.failed, 0u);
 }
 
-TEST_F(Fork, leaves_the_other_cards_to_the_child) {
-    value(card(0).open()); // and no thread is started: that is as much as a thread sanitizer can live with
-    in_child([&] {
-        EXPECT_EQ(value(cards().usual()), &card(1));
-        const std::uint64_t own = value(card(1).arena().allocate({.length = kMiB}));
-        EXPECT_EQ(copy(own, m_host.address(), kMiB), 0);
-        EXPECT_EQ(copy(m_host.address(), own, kMiB), 0);
-        EXPECT_TRUE(card(1).arena().free(own));
+TEST_F(ForkedChild, other_cards_are_opened_and_used) {
+    value(card(0).open()); // starts no thread: a thread sanitizer supports no more than that before a fork
+    run_in_child([&] {
+        EXPECT_EQ(value(cards().choose_default()), &card(1));
+        const std::uint64_t own = value(allocate(card(1), {.length = kMiB}));
+        EXPECT_TRUE(is_ok(copy(own, m_host.address(), kMiB)));
+        EXPECT_TRUE(is_ok(copy(m_host.address(), own, kMiB)));
+        EXPECT_TRUE(free_on(card(1), own));
         EXPECT_FALSE(card(0).open());
     });
-    EXPECT_FALSE(Counters(card(1)).in_use()) << "it went with the child";
+    EXPECT_FALSE(Counters(card(1)).in_use()) << "it was closed with the child";
     EXPECT_TRUE(card(0).open());
 }
 

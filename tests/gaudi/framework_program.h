@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Somebody else in the process who uses a card, as a framework does: with libhl-thunk's calls and without our knowledge.
+// A framework in this process that uses a card by libhl-thunk's calls, past the memory hooks.
 #pragma once
 
-#include "engine.h"
+#include "engine_user.h"
 
 #include <dlfcn.h>
 
+#include <utility>
+
 namespace gaudi::test {
 
-class Other {
+class FrameworkProgram {
 public:
-    explicit Other(const std::string &bus_id) : m_fd(call().open(HLTHUNK_DEVICE_DONT_CARE, bus_id.c_str())) {
+    explicit FrameworkProgram(const std::string &bus_id) : m_fd(call().open(HLTHUNK_DEVICE_DONT_CARE, bus_id.c_str())) {
         if (m_fd < 0)
             throw std::runtime_error("the card does not open: " + std::string(strerror(-m_fd)));
     }
-    ~Other() { close(); }
-    Other(const Other &) = delete;
-    Other &operator=(const Other &) = delete;
+    ~FrameworkProgram() { close(); }
+    FrameworkProgram(const FrameworkProgram &) = delete;
+    FrameworkProgram &operator=(const FrameworkProgram &) = delete;
 
     struct Memory {
         std::uint64_t handle = 0, address = 0;
@@ -35,8 +37,14 @@ public:
     }
     void close() {
         if (m_fd >= 0)
-            call().close(m_fd);
-        m_fd = -1;
+            call().close(std::exchange(m_fd, -1));
+    }
+    /// Closes as the memory hooks see it; `card` is the one that was opened.
+    void close_hooked(Card &card) {
+        const int fd = m_fd;
+        card.before_close(fd);
+        close();
+        card.after_close(fd);
     }
     int fd() const { return m_fd; }
 

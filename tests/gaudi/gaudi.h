@@ -5,7 +5,11 @@
 
 #include "counters.h"
 
-#include "gaudi/cards.h"
+#include "gaudi/card/cards.h"
+#include "gaudi/copy/engine_slot.h"
+#include "gaudi/memory/arena.h"
+#include "gaudi/memory/live_mappings.h"
+#include "gaudi/memory/resolve.h"
 
 #include <gtest/gtest.h>
 
@@ -27,18 +31,18 @@ inline constexpr std::uint64_t kMiB = 1ull << 20;
 inline constexpr std::uint64_t kGiB = 1ull << 30;
 inline constexpr std::uint64_t kPage = 768 * kMiB; // of a Gaudi2
 
-/// Submissions with which an engine tries the card when it starts: down and up, and to each engine within it and back.
-inline constexpr unsigned kOfTheTrial = 2 * 8 + 2 * 9;
+/// Submissions of the self-test when an engine starts: down and up, and to each DMA engine within the card and up.
+inline constexpr unsigned kSelfTestSubmissions = 2 * 8 + 2 * 9;
 
 inline void set(const char *name, const std::string &value) { setenv(name, value.c_str(), 1); }
 
-/// A rule of SOFTGAUDI_FAULTS for the nth submission after the trial.
+/// A rule of SOFTGAUDI_FAULTS for the nth submission after the self-test.
 inline std::string at_submission(unsigned nth, const std::string &action, const char *onwards = "",
                                  const std::string &card = "") {
-    return "command_submission" + card + "#" + std::to_string(kOfTheTrial + nth) + onwards + "=" + action;
+    return "command_submission" + card + "#" + std::to_string(kSelfTestSubmissions + nth) + onwards + "=" + action;
 }
 
-/// What a step gave; its sentence fails the test.
+/// The result of a step; the sentence of one that failed fails the test.
 template <class T>
 T value(Result<T> result) {
     if (!result)
@@ -48,6 +52,45 @@ T value(Result<T> result) {
 inline void value(const Result<void> &result) {
     if (!result)
         throw std::runtime_error(result.error().text);
+}
+
+/// Whether a step succeeded; its sentence is the failure's message.
+template <class T>
+::testing::AssertionResult is_ok(const Result<T> &result) {
+    return result ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << result.error().text;
+}
+/// The errno of a step; 0 for one that succeeded.
+template <class T>
+int code_of(const Result<T> &result) {
+    return result ? 0 : result.error().code;
+}
+/// The sentence of a step that failed; empty for one that succeeded.
+template <class T>
+std::string text_of(const Result<T> &result) {
+    return result ? std::string() : result.error().text;
+}
+
+inline Region *find_region(std::uint64_t address) { return LiveMappings::get().find(address); }
+inline Region *look_up(std::uint64_t address) {
+    const Resolved found = resolve(*value(Cards::get()), address, 1);
+    return found ? &found.region() : nullptr;
+}
+inline bool free_on(Card &card, std::uint64_t address) {
+    Arena *arena = card.session() ? card.session()->find<Arena>() : nullptr;
+    return arena && arena->free(address);
+}
+inline Arena &arena_of(Card &card) { return value(card.open())->get<Arena>(); }
+inline bool is_adopted(const Card &card) { return card.state() == Card::State::adopted; }
+/// The engine of the card's session, started if need be.
+inline Result<std::shared_ptr<gaudi::Engine>> start_engine(Card &card) {
+    const auto session = card.open();
+    if (!session)
+        return tl::unexpected(session.error());
+    return (*session)->get<EngineSlot>().start();
+}
+inline gaudi::Engine *started_engine(const Card &card) {
+    const EngineSlot *slot = card.session() ? card.session()->find<EngineSlot>() : nullptr;
+    return slot ? slot->started() : nullptr;
 }
 
 class GaudiTest : public ::testing::Test {

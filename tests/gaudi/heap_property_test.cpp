@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The heap against a model of it that is too simple to be wrong, and how much it wastes at worst.
-#include "gaudi/heap.h"
+// The heap against a model that is too simple to be wrong, and its worst fragmentation.
+#include "gaudi/memory/heap.h"
 #include "random.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr std::uint64_t kGranule = Heap::kGranule;
 
 std::uint64_t granules(std::uint64_t length) { return (length + kGranule - 1) / kGranule; }
 
-/// Live allocations by offset, and nothing else.
+/// The live allocations by offset.
 struct Model {
     std::uint64_t size;
     std::map<std::uint64_t, std::uint64_t> live;
@@ -55,7 +55,7 @@ struct Model {
     }
 };
 
-TEST(HeapProperty, it_does_what_the_simple_model_does) {
+TEST(HeapProperty, random_operations_match_the_model) {
     constexpr std::uint64_t kSize = 4099 * kGranule; // no power of two
     const std::uint64_t seed = gaudi::test::fresh_seed();
     SCOPED_TRACE("GAUDI_TEST_SEED=" + std::to_string(seed));
@@ -114,7 +114,7 @@ TEST(HeapProperty, it_does_what_the_simple_model_does) {
     for (const auto &[offset, length] : model.live)
         ASSERT_TRUE(heap.free(offset));
     EXPECT_TRUE(heap.empty());
-    EXPECT_EQ(heap.allocate(kSize, 1), 0u) << "all is one piece again";
+    EXPECT_EQ(heap.allocate(kSize, 1), 0u) << "all free pieces are one again";
 }
 
 TEST(HeapProperty, large_allocation_is_refused_only_if_no_gap_is_large_enough) {
@@ -167,7 +167,7 @@ TEST(HeapProperty, exact_gap_behind_many_that_are_too_small_is_found) {
 }
 
 /// Blocks as an arena adds them: another one only when none has room.
-TEST(HeapProperty, the_worst_fragmentation_of_a_fixed_workload_stays_below_what_was_recorded) {
+TEST(HeapProperty, fragmentation_of_a_fixed_workload_stays_bounded) {
     constexpr std::uint64_t kBlock = 768ull << 20, kLive = 4ull << 30;
     struct Live {
         std::size_t block;
@@ -208,7 +208,7 @@ TEST(HeapProperty, the_worst_fragmentation_of_a_fixed_workload_stays_below_what_
     }
     RecordProperty("block_bytes_per_used_byte", std::to_string(worst));
     EXPECT_GT(worst, 1.0);
-    EXPECT_LT(worst, 1.60) << "it was 1.548 when this was recorded";
+    EXPECT_LT(worst, 1.60) << "1.548 when this was recorded";
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The division of one block among allocations: what may be asked for, and what is found where.
-#include "gaudi/heap.h"
+// The division of one block among allocations: which requests succeed, and which allocation an offset finds.
+#include "gaudi/memory/heap.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kGranule = Heap::kGranule;
 constexpr std::uint64_t kSize = 1024 * kGranule;
 
-TEST(Heap, hands_out_ranges_that_do_not_overlap_and_are_counted_in_granules) {
+TEST(Heap, allocations_do_not_overlap_and_count_in_granules) {
     Heap heap(kSize);
     const auto a = heap.allocate(1, 1), b = heap.allocate(kGranule + 1, 1), c = heap.allocate(kGranule, 1);
     ASSERT_TRUE(a && b && c);
@@ -24,7 +24,7 @@ TEST(Heap, hands_out_ranges_that_do_not_overlap_and_are_counted_in_granules) {
     EXPECT_FALSE(heap.empty());
 }
 
-TEST(Heap, the_whole_can_be_one_allocation) {
+TEST(Heap, one_allocation_can_take_the_whole_block) {
     Heap heap(kSize);
     ASSERT_EQ(heap.allocate(kSize, 1), 0u);
     EXPECT_EQ(heap.used(), kSize);
@@ -33,7 +33,7 @@ TEST(Heap, the_whole_can_be_one_allocation) {
     EXPECT_TRUE(heap.empty());
 }
 
-TEST(Heap, what_cannot_be_is_refused) {
+TEST(Heap, impossible_request_is_refused) {
     Heap heap(kSize);
     EXPECT_FALSE(heap.allocate(0, 1));
     EXPECT_FALSE(heap.allocate(kSize + 1, 1));
@@ -43,7 +43,7 @@ TEST(Heap, what_cannot_be_is_refused) {
     EXPECT_TRUE(heap.empty());
 }
 
-TEST(Heap, a_freed_range_is_used_again) {
+TEST(Heap, freed_range_is_used_again) {
     Heap heap(kSize);
     ASSERT_EQ(heap.allocate(kSize / 2, 1), 0u);
     ASSERT_EQ(heap.allocate(kSize / 2, 1), kSize / 2);
@@ -51,7 +51,7 @@ TEST(Heap, a_freed_range_is_used_again) {
     EXPECT_EQ(heap.allocate(kSize / 2, 1), 0u);
 }
 
-TEST(Heap, free_neighbours_become_one_in_whatever_order_they_are_freed) {
+TEST(Heap, free_neighbours_coalesce_in_any_order) {
     constexpr std::array<std::array<std::uint64_t, 3>, 6> orders = {
         {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}};
     for (const auto &order : orders) {
@@ -64,7 +64,7 @@ TEST(Heap, free_neighbours_become_one_in_whatever_order_they_are_freed) {
     }
 }
 
-TEST(Heap, only_what_was_handed_out_can_be_freed_and_only_once) {
+TEST(Heap, free_takes_the_start_of_an_allocation_once) {
     Heap heap(kSize);
     const auto first = heap.allocate(3 * kGranule, 1);
     ASSERT_EQ(first, 0u);
@@ -90,14 +90,14 @@ TEST(Heap, alignment_counts_from_the_origin) {
     }
 }
 
-TEST(Heap, what_alignment_skips_is_not_lost) {
+TEST(Heap, room_skipped_by_alignment_is_usable) {
     Heap heap(16 * kGranule);
     ASSERT_EQ(heap.allocate(kGranule, 8 * kGranule, kGranule), 7 * kGranule);
     EXPECT_EQ(heap.allocate(7 * kGranule, 1), 0u);
     EXPECT_EQ(heap.allocate(8 * kGranule, 1), 8 * kGranule);
 }
 
-TEST(Heap, a_place_can_be_named) {
+TEST(Heap, allocate_at_takes_exactly_the_range) {
     Heap heap(kSize);
     EXPECT_TRUE(heap.allocate_at(10 * kGranule, 2 * kGranule));
     EXPECT_FALSE(heap.allocate_at(11 * kGranule, 1)) << "taken";
@@ -112,17 +112,17 @@ TEST(Heap, a_place_can_be_named) {
     EXPECT_EQ(heap.used(), 14 * kGranule);
     for (const std::uint64_t start : {std::uint64_t{0}, 10 * kGranule, 12 * kGranule, kSize - kGranule})
         EXPECT_TRUE(heap.free(start));
-    EXPECT_EQ(heap.allocate(kSize, 1), 0u) << "all is one again";
+    EXPECT_EQ(heap.allocate(kSize, 1), 0u) << "all free pieces are one again";
 }
 
-TEST(Heap, every_address_of_an_allocation_finds_it_and_no_other_does) {
+TEST(Heap, find_is_exact_at_both_ends) {
     Heap heap(kSize);
     ASSERT_TRUE(heap.allocate_at(5 * kGranule, 200 * kGranule - 7));
     for (const std::uint64_t offset : {5 * kGranule, 5 * kGranule + 1, 70 * kGranule, 205 * kGranule - 8}) {
         const auto piece = heap.find(offset);
         ASSERT_TRUE(piece) << offset;
         EXPECT_EQ(piece->offset, 5 * kGranule);
-        EXPECT_EQ(piece->length, 200 * kGranule - 7) << "as it was asked for";
+        EXPECT_EQ(piece->length, 200 * kGranule - 7) << "the requested length";
     }
     EXPECT_FALSE(heap.find(5 * kGranule - 1)) << "the gap in front";
     EXPECT_FALSE(heap.find(205 * kGranule - 7)) << "one past the end, in the same granule";
@@ -135,7 +135,7 @@ TEST(Heap, every_address_of_an_allocation_finds_it_and_no_other_does) {
     EXPECT_FALSE(heap.find(70 * kGranule)) << "freed";
 }
 
-TEST(Heap, neighbours_are_told_apart) {
+TEST(Heap, adjacent_allocations_are_distinguished) {
     Heap heap(kSize);
     for (std::uint64_t i = 0; i < 100; ++i)
         ASSERT_EQ(heap.allocate(kGranule, 1), i * kGranule);
@@ -146,7 +146,7 @@ TEST(Heap, neighbours_are_told_apart) {
     EXPECT_FALSE(heap.find(100 * kGranule));
 }
 
-TEST(Heap, reset_forgets_everything) {
+TEST(Heap, reset_forgets_all_allocations) {
     Heap heap(kSize);
     ASSERT_TRUE(heap.allocate(10 * kGranule, 1));
     ASSERT_TRUE(heap.allocate(20 * kGranule, 1));
@@ -158,7 +158,7 @@ TEST(Heap, reset_forgets_everything) {
     EXPECT_EQ(heap.allocate(kSize, 1), 0u);
 }
 
-TEST(Heap, a_hundred_thousand_allocations_live_at_once) {
+TEST(Heap, hundred_thousand_allocations_are_found) {
     constexpr std::uint64_t kCount = 100'000;
     Heap heap(768ull << 20);
     std::vector<std::uint64_t> offsets;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Looking up takes no lock: readers must be right while one writer allocates and frees beside them.
-#include "gaudi/heap.h"
+// A lookup takes no lock: readers must be right while one writer allocates and frees.
+#include "gaudi/memory/heap.h"
 #include "random.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kGranule = Heap::kGranule;
 
-TEST(HeapThreads, readers_always_find_what_lives_while_a_writer_changes_the_rest) {
+TEST(HeapThreads, readers_find_live_allocations_while_a_writer_changes_others) {
     constexpr unsigned kReaders = 8, kSteps = 100'000;
     constexpr std::uint64_t kSlots = 64, kSlot = 1024 * kGranule;
     Heap heap(kSlots * kSlot);
@@ -40,7 +40,7 @@ TEST(HeapThreads, readers_always_find_what_lives_while_a_writer_changes_the_rest
                 const auto found = heap.find(piece.offset + random.below(piece.length));
                 if (!found || found->offset != piece.offset || found->length != piece.length)
                     ++wrong;
-                // What comes and goes is either not there or holds the address.
+                // A temporary allocation is either not found or holds the address.
                 const std::uint64_t offset = random.below(heap.size());
                 const auto maybe = heap.find(offset);
                 if (maybe && (offset < maybe->offset || offset - maybe->offset >= maybe->length))
@@ -48,18 +48,18 @@ TEST(HeapThreads, readers_always_find_what_lives_while_a_writer_changes_the_rest
                 looked += std::exchange(first, false) ? 1 : 0;
             } while (!over.load());
         });
-    while (looked.load() < kReaders) // all are at it
+    while (looked.load() < kReaders) // all readers have begun
         std::this_thread::yield();
     Random random(4711);
-    std::vector<std::uint64_t> comes_and_goes;
+    std::vector<std::uint64_t> temporary;
     for (unsigned step = 0; step < kSteps; ++step) {
-        if (comes_and_goes.size() < 500 && !random.one_in(3)) {
+        if (temporary.size() < 500 && !random.one_in(3)) {
             if (const auto offset = heap.allocate(random.size(11, 21), 1))
-                comes_and_goes.push_back(*offset);
-        } else if (!comes_and_goes.empty()) {
-            std::swap(comes_and_goes[random.below(comes_and_goes.size())], comes_and_goes.back());
-            EXPECT_TRUE(heap.free(comes_and_goes.back()));
-            comes_and_goes.pop_back();
+                temporary.push_back(*offset);
+        } else if (!temporary.empty()) {
+            std::swap(temporary[random.below(temporary.size())], temporary.back());
+            EXPECT_TRUE(heap.free(temporary.back()));
+            temporary.pop_back();
         }
     }
     over.store(true);

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mappings kept for memory that nobody registered: found again, dropped when the memory goes, bounded in number.
+// Ranges kept for memory that no user registered: found again, dropped when the memory goes away, bounded in number.
 #include "allocation_news.h"
-#include "engine.h"
+#include "engine_user.h"
 
-#include "gaudi/mover.h"
+#include "gaudi/card/settings.h"
+#include "gaudi/copy/mover.h"
+#include "gaudi/host/host_cache.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -20,7 +28,7 @@ protected:
     static void forget(std::uint64_t address, std::uint64_t length) { HostCache::forget(address, length); }
 };
 
-TEST_F(HostCacheTest, it_is_off_until_news_of_memory_come) {
+TEST_F(HostCacheTest, cache_is_off_until_enabled) {
     EXPECT_FALSE(HostCache::get().enabled());
     EXPECT_EQ(find(kFake, 100), nullptr);
     forget(kFake, 100);
@@ -28,7 +36,7 @@ TEST_F(HostCacheTest, it_is_off_until_news_of_memory_come) {
     EXPECT_NE(find(kFake, 100), nullptr);
 }
 
-TEST_F(HostCacheTest, what_lies_inside_a_range_finds_it) {
+TEST_F(HostCacheTest, address_inside_a_range_finds_it) {
     HostCache::get().enable();
     const auto range = find(kFake + 100, 3 * kPageSize);
     EXPECT_EQ(range->address(), kFake) << "whole pages";
@@ -38,33 +46,33 @@ TEST_F(HostCacheTest, what_lies_inside_a_range_finds_it) {
     EXPECT_EQ(find(kFake + 4 * kPageSize - 1, 1), range);
     EXPECT_NE(find(kFake + 4 * kPageSize, 1), range);
     EXPECT_NE(find(kFake - 1, 1), range);
-    EXPECT_EQ(find(kFake + 5, 5), range) << "neighbours do not disturb it";
+    EXPECT_EQ(find(kFake + 5, 5), range) << "neighbours leave the range alone";
 }
 
-TEST_F(HostCacheTest, what_is_hardly_worth_it_is_kept_from_the_second_time_on) {
+TEST_F(HostCacheTest, short_memory_is_kept_from_its_second_copy) {
     HostCache::get().enable();
     const auto find_if_worth = [](std::uint64_t address, std::uint64_t length) {
         return HostCache::get().find(address, length, 8, 100'000);
     };
     EXPECT_EQ(find_if_worth(kFake, 50'000), nullptr);
-    EXPECT_EQ(find_if_worth(kFake + 65536, 50'000), nullptr) << "another one";
+    EXPECT_EQ(find_if_worth(kFake + 65536, 50'000), nullptr) << "other memory";
     EXPECT_NE(find_if_worth(kFake, 50'000), nullptr);
     EXPECT_NE(find_if_worth(kFake, 50'000), nullptr);
     EXPECT_NE(find_if_worth(2 * kFake, 100'000), nullptr) << "long enough";
 }
 
-TEST_F(HostCacheTest, a_range_that_overlaps_takes_the_place_of_the_old_ones) {
+TEST_F(HostCacheTest, overlapping_range_replaces_older_ones) {
     HostCache::get().enable();
     const auto first = find(kFake, kPageSize), second = find(kFake + 2 * kPageSize, kPageSize);
     const auto both = find(kFake, 3 * kPageSize);
     EXPECT_EQ(find(kFake, 10), both);
     EXPECT_EQ(find(kFake + 2 * kPageSize, 10), both);
     EXPECT_NE(both, first);
-    EXPECT_EQ(first.use_count(), 1) << "the cache has let go";
+    EXPECT_EQ(first.use_count(), 1) << "the cache has dropped it";
     EXPECT_EQ(second.use_count(), 1);
 }
 
-TEST_F(HostCacheTest, what_is_forgotten_is_not_found) {
+TEST_F(HostCacheTest, forgotten_range_is_not_found) {
     HostCache::get().enable();
     for (const auto &[begin, length] : {std::pair{kFake, kPageSize},
                                         {kFake - 1, std::uint64_t{2}},
@@ -79,85 +87,84 @@ TEST_F(HostCacheTest, what_is_forgotten_is_not_found) {
     const auto range = find(kFake, 4 * kPageSize);
     forget(kFake - kPageSize, kPageSize);
     forget(kFake + 4 * kPageSize, kPageSize);
-    EXPECT_EQ(find(kFake, 1), range) << "memory beside it does not count";
+    EXPECT_EQ(find(kFake, 1), range) << "memory beside the range does not count";
 }
 
-TEST_F(HostCacheTest, the_least_recently_used_leaves_first) {
+TEST_F(HostCacheTest, least_recently_used_range_is_dropped_first) {
     HostCache::get().enable();
     const std::weak_ptr<HostRange> first = find(kFake, 1), second = find(kFake + 2 * kPageSize, 1);
-    for (std::uint64_t i = 2; i < 512; ++i)
+    for (std::uint64_t i = 2; i < HostMemory::kMaxMappings; ++i)
         find(kFake + i * 2 * kPageSize, 1);
-    EXPECT_FALSE(first.expired()) << "512 have room";
+    EXPECT_FALSE(first.expired()) << "there is room for so many";
     find(kFake, 1);
-    find(kFake + 512 * 2 * kPageSize, 1);
+    find(kFake + HostMemory::kMaxMappings * 2 * kPageSize, 1);
     EXPECT_FALSE(first.expired()) << "it was used again";
     EXPECT_TRUE(second.expired());
 }
 
-TEST_F(HostCacheTest, the_bytes_it_may_pin_are_bounded) {
+TEST_F(HostCacheTest, mapped_bytes_stay_within_the_limit) {
+    constexpr std::uint64_t kLength = 2 * kMiB; // always worth a mapping
+    change_settings([&](Settings &settings) { settings.max_mapped_host.value = 2 * kLength; });
     HostCache::get().enable();
-    const std::weak_ptr<HostRange> first = find(kFake, 5 * kGiB);
-    EXPECT_FALSE(first.expired());
-    const std::weak_ptr<HostRange> second = find(kFake + 100 * kGiB, 5 * kGiB);
-    EXPECT_TRUE(first.expired());
-    EXPECT_FALSE(second.expired());
+    Mover mover(cards());
+    const HostBuffer host(3 * kLength);
+    const std::uint64_t memory = value(allocate(card(), {.length = kLength}));
+    value(start_engine(card()));
+    const Counters before(card());
+    for (std::uint64_t i = 0; i < 3; ++i)
+        ASSERT_TRUE(is_ok(run_copy(mover, memory, host.address(i * kLength), kLength)));
+    EXPECT_EQ(HostMemory::get().mapped_bytes(), 2 * kLength);
+    const Counters after(card());
+    EXPECT_EQ(after.calls("host_memory_map") - before.calls("host_memory_map"), 3u);
+    EXPECT_EQ(after.calls("memory_unmap") - before.calls("memory_unmap"), 1u);
+    ASSERT_TRUE(is_ok(run_copy(mover, memory, host.address(2 * kLength), kLength)));
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), after.calls("host_memory_map")) << "the last one is mapped";
 }
 
-TEST_F(HostCacheTest, news_from_inside_an_allocation_are_heeded_by_the_next_who_asks) {
+TEST_F(HostCacheTest, forget_inside_an_allocation_counts_at_the_next_find) {
     HostCache::get().enable();
     const auto before = find(kFake, 1);
-    at_allocations([] { forget(0, UINT64_MAX); });
-    const auto meanwhile = find(kFake + 10 * kPageSize, 1); // allocates, and so hears of its own memory
-    at_allocations(nullptr);
+    set_allocation_callback([] { forget(0, UINT64_MAX); });
+    const auto meanwhile = find(kFake + 10 * kPageSize, 1); // allocates, and so forgets its own memory
+    set_allocation_callback(nullptr);
     EXPECT_NE(meanwhile, nullptr);
     EXPECT_NE(find(kFake, 1), before);
     EXPECT_EQ(before.use_count(), 1);
 }
 
-TEST_F(HostCacheTest, a_forgotten_range_stays_mapped_until_the_copy_that_uses_it_has_ended) {
+TEST_F(HostCacheTest, forgotten_range_stays_mapped_until_its_copy_ends) {
     set("SOFTGAUDI_PACE", "down:1"); // 16 ms for the copy below
     HostCache::get().enable();
     Mover mover(cards());
-    const HostMemory host(16 * kMiB);
+    const HostBuffer host(16 * kMiB);
     const Bytes sent = pattern(host.size(), 1);
     host.write(0, sent);
-    const std::uint64_t memory = value(card().arena().allocate({.length = host.size()}));
-    value(card().copier());
+    const std::uint64_t memory = value(allocate(card(), {.length = host.size()}));
+    value(start_engine(card()));
     const std::uint64_t unmapped = Counters(card()).calls("memory_unmap");
-    int error = -1;
-    ASSERT_EQ(mover.post({memory, host.address(), host.size(), nullptr,
-                          [](void *user, int result) { *static_cast<int *>(user) = result; }, &error}),
-              Mover::Posted::started);
+    Tally tally;
+    ASSERT_EQ(mover.post({memory, host.address(), host.size(), nullptr, Tally::count, &tally}), Mover::Posted::started);
     forget(host.address(), host.size());
     EXPECT_EQ(Counters(card()).calls("memory_unmap"), unmapped);
-    ASSERT_TRUE(until([&] {
-        mover.progress();
-        return error >= 0;
-    }));
-    EXPECT_EQ(error, 0);
-    find(kFake, 1); // the note is read at the next look
+    ASSERT_TRUE(finish(mover));
+    EXPECT_EQ(tally.ended, 1u);
+    EXPECT_EQ(tally.failed, 0u) << tally.problem;
+    find(kFake, 1); // reads the note
     EXPECT_EQ(Counters(card()).calls("memory_unmap"), unmapped + 1);
-    EXPECT_TRUE(Window(*cards().find(memory)).read(memory, sent.size()) == sent);
+    EXPECT_TRUE(Window(*find_region(memory)).read(memory, sent.size()) == sent);
 }
 
-TEST_F(HostCacheTest, memory_that_went_away_and_came_back_is_mapped_anew) {
+TEST_F(HostCacheTest, memory_mapped_again_at_the_same_address_is_pinned_again) {
     HostCache::get().enable();
     Mover mover(cards());
-    const std::uint64_t memory = value(card().arena().allocate({.length = kMiB}));
-    const Window window(*cards().find(memory));
+    const std::uint64_t memory = value(allocate(card(), {.length = kMiB}));
+    const Window window(*find_region(memory));
     void *const place = mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(place, MAP_FAILED);
     for (unsigned round = 0; round < 10; ++round) {
         const Bytes sent = pattern(100'000, round);
         std::memcpy(place, sent.data(), sent.size());
-        bool over = false;
-        ASSERT_EQ(mover.post({memory, reinterpret_cast<std::uint64_t>(place), sent.size(), nullptr,
-                              [](void *user, int error) { *static_cast<bool *>(user) = error == 0; }, &over}),
-                  Mover::Posted::started);
-        ASSERT_TRUE(until([&] {
-            mover.progress();
-            return over;
-        }));
+        ASSERT_TRUE(is_ok(run_copy(mover, memory, reinterpret_cast<std::uint64_t>(place), sent.size())));
         ASSERT_TRUE(window.read(memory, sent.size()) == sent);
         forget(reinterpret_cast<std::uint64_t>(place), kMiB);
         ASSERT_EQ(mmap(place, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), place);
@@ -165,7 +172,7 @@ TEST_F(HostCacheTest, memory_that_went_away_and_came_back_is_mapped_anew) {
     munmap(place, kMiB);
 }
 
-TEST_F(HostCacheTest, threads_find_and_forget_at_once) {
+TEST_F(HostCacheTest, threads_find_and_forget_concurrently) {
     HostCache::get().enable();
     std::atomic<unsigned> wrong{0};
     std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Answers the product's look for drivers, by the function that it calls.
+// Answers access(), by which the product looks for drivers, in place of the C library.
 #include "machine.h"
 
 #include <fcntl.h>

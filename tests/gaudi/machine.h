@@ -3,7 +3,7 @@
 
 namespace gaudi::test {
 
-/// Whether the product finds the drivers of a NIC, whatever this machine has.
+/// Whether the product finds the drivers of a NIC, whatever NIC this machine has.
 extern bool machine_has_nic;
 
 } // namespace gaudi::test

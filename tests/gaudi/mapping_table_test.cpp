@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// GAUDI_MAPPING_TABLE and HABANA_VISIBLE_MODULES as text: what is understood, and the sentence for what is not.
-#include "gaudi/mapping_table.h"
+// GAUDI_MAPPING_TABLE and HABANA_VISIBLE_MODULES as text: what is accepted, and the message for what is not.
+#include "gaudi/card/mapping_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::string refusal(std::string_view text) {
     return parsed ? "it was accepted" : parsed.error();
 }
 
-TEST(MappingTable, entries_come_in_the_order_of_their_index) {
+TEST(MappingTable, entries_are_ordered_by_index) {
     const auto table = parse_mapping_table(R"([{"index": 1, "module_id": 5, "bus_id": "0000:9b:00.0"},
                                                {"index": 0, "module_id": 3, "bus_id": "0000:19:00.0"}])");
     ASSERT_TRUE(table) << table.error();
@@ -28,27 +28,27 @@ TEST(MappingTable, entries_come_in_the_order_of_their_index) {
     EXPECT_EQ((*table)[1].module_id, 5u);
 }
 
-TEST(MappingTable, it_may_be_empty) {
+TEST(MappingTable, empty_table_is_accepted) {
     const auto table = parse_mapping_table("[]");
     ASSERT_TRUE(table);
     EXPECT_TRUE(table->empty());
 }
 
-TEST(MappingTable, numbers_may_be_strings_and_unknown_keys_are_ignored) {
+TEST(MappingTable, numeric_strings_and_unknown_keys_are_accepted) {
     const auto table = parse_mapping_table(R"([{"index": "2", "module_id": "7", "bus_id": "a", "numa": -1}])");
     ASSERT_TRUE(table) << table.error();
     EXPECT_EQ((*table)[0].index, 2u);
     EXPECT_EQ((*table)[0].module_id, 7u);
 }
 
-TEST(MappingTable, what_is_no_json_array_is_refused) {
+TEST(MappingTable, text_that_is_no_json_array_is_refused) {
     for (const char *text : {"", " ", "[", "[{]", "[1,]", "index=0", "[{\"index\": 0} trailing", "\xff\xfe"})
         EXPECT_EQ(refusal(text), "GAUDI_MAPPING_TABLE is not JSON") << text;
     for (const char *text : {"{}", "1", "null", "\"[]\"", R"({"index": 0, "module_id": 0, "bus_id": "a"})"})
         EXPECT_EQ(refusal(text), "GAUDI_MAPPING_TABLE is not a JSON array") << text;
 }
 
-TEST(MappingTable, the_sentence_names_the_entry_that_is_wrong) {
+TEST(MappingTable, wrong_entry_is_named) {
     const std::string good = R"([{"index": 0, "module_id": 0, "bus_id": "a"}, )";
     const auto second = [&](const std::string &entry) { return refusal(good + entry + "]"); };
     EXPECT_THAT(second("7"), HasSubstr("entry 1 is not an object"));
@@ -60,7 +60,7 @@ TEST(MappingTable, the_sentence_names_the_entry_that_is_wrong) {
     EXPECT_THAT(second(R"({"index": 1, "module_id": 1, "bus_id": ""})"), HasSubstr("\"bus_id\" of entry 1"));
 }
 
-TEST(MappingTable, a_number_that_is_none_is_quoted) {
+TEST(MappingTable, invalid_number_is_quoted) {
     for (const char *bad : {"-1", "1.5", "true", "null", "[]", "\"\"", "\"one\"", "\"1 \"", "4294967296"}) {
         const std::string entry = std::string(R"([{"index": )") + bad + R"(, "module_id": 1, "bus_id": "b"}])";
         EXPECT_EQ(refusal(entry),
@@ -70,7 +70,7 @@ TEST(MappingTable, a_number_that_is_none_is_quoted) {
                 HasSubstr("\"module_id\" of entry 0 is {\"a\":1}"));
 }
 
-TEST(MappingTable, what_is_there_twice_is_refused) {
+TEST(MappingTable, repeated_value_is_refused) {
     const auto both = [](const char *second) {
         return refusal(R"([{"index": 0, "module_id": 3, "bus_id": "a"}, )" + std::string(second) + "]");
     };
@@ -79,14 +79,14 @@ TEST(MappingTable, what_is_there_twice_is_refused) {
     EXPECT_THAT(both(R"({"index": 1, "module_id": 2, "bus_id": "a"})"), HasSubstr("entry 1 repeats the bus_id"));
 }
 
-TEST(VisibleModules, a_list_of_numbers_with_or_without_spaces) {
+TEST(VisibleModules, list_is_parsed_with_and_without_spaces) {
     EXPECT_THAT(*parse_visible_modules("0"), ElementsAre(0));
     EXPECT_THAT(*parse_visible_modules("5,1,0"), ElementsAre(5, 1, 0));
     EXPECT_THAT(*parse_visible_modules(" 2 , 3"), ElementsAre(2, 3));
     EXPECT_TRUE(parse_visible_modules("")->empty());
 }
 
-TEST(VisibleModules, the_sentence_quotes_what_is_wrong) {
+TEST(VisibleModules, invalid_module_is_quoted) {
     for (const auto &[text, wrong] : {std::pair{"0,x", "x"},
                                       {"1,,2", ""},
                                       {"-1", "-1"},

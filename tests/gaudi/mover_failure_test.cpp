@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies on a card that dies, and copies for which there is no way: an error and a sentence, and the others go on.
-#include "engine.h"
+// Copies on a card that is reset or lost, and copies without the means: they fail with the cause, and others go on.
+#include "engine_user.h"
 
-#include "gaudi/mover.h"
+#include "gaudi/copy/mover.h"
 
 #include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -15,104 +19,103 @@ namespace {
 
 class MoverFailure : public GaudiTest {
 protected:
-    static std::uint64_t device(std::size_t index = 0) {
-        return value(card(index).arena().allocate({.length = 64 * kMiB}));
-    }
-    /// Posts and waits; the error of the end, or -1 when it was not even started.
-    int copy(Mover &mover, std::uint64_t destination, std::uint64_t source, std::uint64_t length,
-             HostRange *range = nullptr) {
-        int error = -1;
-        const auto done = [](void *user, int result) { *static_cast<int *>(user) = result; };
-        if (mover.post({destination, source, length, range, done, &error}) != Mover::Posted::started)
-            return -1;
-        EXPECT_TRUE(until([&] {
-            mover.progress();
-            return error >= 0;
-        }));
-        return error;
+    static std::uint64_t device(std::size_t index = 0) { return value(allocate(card(index), {.length = 64 * kMiB})); }
+    /// The error of a copy that is refused when it is posted; empty for one that was started.
+    static Error refusal(Mover &mover, std::uint64_t destination, std::uint64_t source, std::uint64_t length,
+                         HostRange *range = nullptr) {
+        static Tally tally;
+        const auto posted = mover.post({destination, source, length, range, Tally::count, &tally});
+        return posted ? Error{} : posted.error();
     }
 
-    const HostMemory m_host{32 * kMiB};
+    const HostBuffer m_host{32 * kMiB};
 };
 
-TEST_F(MoverFailure, staged_copies_end_with_an_error_when_the_card_is_reset) {
+TEST_F(MoverFailure, card_reset_fails_staged_copies) {
     set("SOFTGAUDI_FAULTS", at_submission(4, "reset"));
     Mover mover(cards());
     const std::uint64_t memory = device();
-    EXPECT_EQ(copy(mover, memory, m_host.address(), 32 * kMiB), EIO);
+    EXPECT_EQ(code_of(run_copy(mover, memory, m_host.address(), 32 * kMiB)), EIO);
     EXPECT_EQ(mover.outstanding(), 0u);
-    EXPECT_EQ(copy(mover, memory, m_host.address(), 100), -1) << "later ones are refused";
-    EXPECT_THAT(mover.problem(), AllOf(HasSubstr(card().bus_id()), HasSubstr("takes no more copies"),
-                                       HasSubstr("hlthunk_command_submission")));
+    const Error refused = refusal(mover, memory, m_host.address(), 100);
+    EXPECT_EQ(refused.code, EIO) << "later copies are refused";
+    EXPECT_THAT(refused.text, AllOf(HasSubstr(card().bus_id()), HasSubstr("takes no copies"),
+                                    HasSubstr("hlthunk_command_submission")));
 }
 
-TEST_F(MoverFailure, direct_copies_end_with_an_error_when_the_card_is_lost) {
+TEST_F(MoverFailure, card_loss_fails_direct_copies) {
     set("SOFTGAUDI_FAULTS", at_submission(1, "lose"));
     Mover mover(cards());
     const std::uint64_t memory = device();
     HostRange range(m_host.address(), m_host.size(), cards().all().size());
-    EXPECT_EQ(copy(mover, m_host.address(), memory, kMiB, &range), EIO);
-    EXPECT_EQ(copy(mover, m_host.address(), memory, kMiB, &range), -1);
-    EXPECT_THAT(mover.problem(), HasSubstr("ENODEV"));
+    EXPECT_EQ(code_of(run_copy(mover, m_host.address(), memory, kMiB, &range)), EIO);
+    const Error refused = refusal(mover, m_host.address(), memory, kMiB, &range);
+    EXPECT_EQ(refused.code, EIO);
+    EXPECT_THAT(refused.text, HasSubstr("ENODEV"));
 }
 
-TEST_F(MoverFailure, blocking_copies_return_the_error_and_the_cause) {
+TEST_F(MoverFailure, blocking_copy_returns_the_cause) {
     set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
     Mover mover(cards());
     const std::uint64_t memory = device();
-    EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), 0);
-    EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), EIO);
-    EXPECT_THAT(mover.problem(), AllOf(HasSubstr("card " + card().bus_id() + ": a copy failed"),
+    EXPECT_TRUE(is_ok(mover.copy_now(memory, m_host.address(), 100)));
+    const auto failed = mover.copy_now(memory, m_host.address(), 100);
+    EXPECT_EQ(code_of(failed), EIO);
+    EXPECT_THAT(text_of(failed), AllOf(HasSubstr("card " + card().bus_id() + ": a copy failed"),
                                        HasSubstr("hlthunk_command_submission")));
-    EXPECT_EQ(mover.copy_now(memory, memory + kMiB, 100), EIO);
-    EXPECT_THAT(mover.problem(), HasSubstr("takes no more copies"));
+    const auto refused = mover.copy_now(memory, memory + kMiB, 100);
+    EXPECT_EQ(code_of(refused), EIO);
+    EXPECT_THAT(text_of(refused), HasSubstr("takes no copies"));
 }
 
-TEST_F(MoverFailure, a_copy_between_two_cards_fails_when_either_dies) {
-    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@2")); // the server's card 2 is our second
+TEST_F(MoverFailure, reset_of_one_card_fails_only_its_copies) {
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@2")); // the server's card 2 is card(1)
     Mover mover(cards());
     const std::uint64_t alive = device(0), dying = device(1);
-    EXPECT_EQ(copy(mover, dying, alive, 32 * kMiB), EIO);
+    EXPECT_EQ(code_of(run_copy(mover, dying, alive, 32 * kMiB)), EIO);
     EXPECT_EQ(mover.outstanding(), 0u);
-    EXPECT_EQ(copy(mover, dying, alive, kMiB), -1);
-    EXPECT_EQ(copy(mover, alive, m_host.address(), kMiB), 0) << "the other card goes on";
-    EXPECT_EQ(mover.copy_now(alive + 8 * kMiB, alive, kMiB), 0);
+    EXPECT_EQ(refusal(mover, dying, alive, kMiB).code, EIO);
+    EXPECT_TRUE(is_ok(run_copy(mover, alive, m_host.address(), kMiB))) << "the other card goes on";
+    EXPECT_TRUE(is_ok(mover.copy_now(alive + 8 * kMiB, alive, kMiB)));
 }
 
-TEST_F(MoverFailure, other_users_of_a_dead_card_hear_of_it_too) {
+TEST_F(MoverFailure, card_reset_fails_copies_of_other_movers) {
     set("SOFTGAUDI_FAULTS", at_submission(4, "reset"));
-    Mover mine(cards()), other(cards());
+    Mover mover(cards()), other(cards());
     const std::uint64_t memory = device();
-    EXPECT_EQ(other.copy_now(memory, m_host.address(), 100), 0);
-    EXPECT_EQ(copy(mine, memory, m_host.address(), 32 * kMiB), EIO);
-    EXPECT_EQ(other.copy_now(memory, m_host.address(), 100), EIO);
-    EXPECT_THAT(other.problem(), HasSubstr("takes no more copies"));
+    EXPECT_TRUE(is_ok(other.copy_now(memory, m_host.address(), 100)));
+    EXPECT_EQ(code_of(run_copy(mover, memory, m_host.address(), 32 * kMiB)), EIO);
+    const auto refused = other.copy_now(memory, m_host.address(), 100);
+    EXPECT_EQ(code_of(refused), EIO);
+    EXPECT_THAT(text_of(refused), HasSubstr("takes no copies"));
 }
 
-TEST_F(MoverFailure, where_there_is_nothing_to_stage_in_the_copy_fails_with_a_sentence) {
-    set("SOFTGAUDI_FAULTS", "host_memory_map#4+=ENOMEM"); // all but the ring's and the self-test's
+TEST_F(MoverFailure, unmappable_bounce_ring_fails_the_copy) {
+    set("SOFTGAUDI_FAULTS", "host_memory_map#4+=ENOMEM"); // all but the command ring and the self-test
     Mover mover(cards());
     const std::uint64_t memory = device();
-    EXPECT_EQ(copy(mover, memory, m_host.address(), 100), EIO);
-    EXPECT_EQ(mover.copy_now(memory, m_host.address(), 100), EIO);
-    EXPECT_THAT(mover.problem(), HasSubstr("cannot be mapped"));
-    EXPECT_EQ(mover.copy_now(memory, memory + kMiB, 100), 0) << "what needs no host memory works";
+    EXPECT_EQ(code_of(run_copy(mover, memory, m_host.address(), 100)), EIO);
+    const auto failed = mover.copy_now(memory, m_host.address(), 100);
+    EXPECT_EQ(code_of(failed), EIO);
+    EXPECT_THAT(text_of(failed), HasSubstr("cannot be mapped"));
+    EXPECT_TRUE(is_ok(mover.copy_now(memory, memory + kMiB, 100))) << "a copy within the card needs no host memory";
 }
 
-TEST_F(MoverFailure, an_engine_that_does_not_start_fails_the_copy_with_a_sentence) {
+TEST_F(MoverFailure, engine_that_does_not_start_is_started_at_the_next_copy) {
     set("SOFTGAUDI_FAULTS", "host_memory_map#1=ENOMEM");
     Mover mover(cards());
     const std::uint64_t memory = device();
-    EXPECT_EQ(copy(mover, memory, m_host.address(), 100), -1) << "its engine does not start";
-    EXPECT_THAT(mover.problem(), HasSubstr("ENOMEM"));
-    EXPECT_EQ(copy(mover, memory, m_host.address(), 100), 0) << "the next time it does";
+    const Error refused = refusal(mover, memory, m_host.address(), 100);
+    EXPECT_EQ(refused.code, ENOMEM);
+    EXPECT_THAT(refused.text, HasSubstr("ENOMEM"));
+    EXPECT_TRUE(is_ok(run_copy(mover, memory, m_host.address(), 100))) << "the engine starts at the next copy";
 }
 
-TEST_F(MoverFailure, movers_in_many_threads_survive_a_reset) {
+TEST_F(MoverFailure, movers_of_many_threads_survive_a_reset) {
     set("SOFTGAUDI_FAULTS", at_submission(184, "reset"));
     Cards &all = cards();
     const std::uint64_t memory = device();
-    value(card().copier());
+    value(start_engine(card()));
     std::atomic<unsigned> hung{0}, failed{0};
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 4; ++t)
@@ -120,23 +123,21 @@ TEST_F(MoverFailure, movers_in_many_threads_survive_a_reset) {
             Mover mover(all);
             HostRange range(m_host.address(), m_host.size(), all.all().size());
             for (unsigned round = 0; round < 400; ++round) {
-                int error = -1;
-                const auto done = [](void *user, int result) { *static_cast<int *>(user) = result; };
+                Tally tally;
                 const std::uint64_t at = t * 8 * kMiB;
                 const auto posted = mover.post(
-                    {memory + at, m_host.address(at), 20'000, round % 2 == 0 ? &range : nullptr, done, &error});
-                if (posted == Mover::Posted::failed) {
+                    {memory + at, m_host.address(at), 20'000, round % 2 == 0 ? &range : nullptr, Tally::count, &tally});
+                if (!posted) {
                     ++failed;
                     continue;
                 }
-                hung += until([&] {
+                const bool ended = until([&] {
                     mover.progress();
-                    return error >= 0;
-                })
-                            ? 0
-                            : 1;
-                failed += error > 0 ? 1 : 0;
-                failed += mover.copy_now(memory + at + kMiB, memory + at, 100) == 0 ? 0 : 1;
+                    return tally.ended == 1;
+                });
+                hung += ended ? 0 : 1;
+                failed += tally.failed;
+                failed += mover.copy_now(memory + at + kMiB, memory + at, 100) ? 0 : 1;
             }
         });
     for (std::thread &thread : threads)

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies through memory of our own: any number of them on a fixed number of slots.
+// Copies through the bounce ring: any number of them in a fixed number of slices.
 #include "framework_program.h"
 
-#include "gaudi/stager.h"
+#include "gaudi/copy/stager.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -13,111 +17,117 @@ constexpr std::uint64_t kRoom = BounceRing::kBytes / Stager::kPiece; // pieces a
 
 class StagerTest : public GaudiTest {
 protected:
-    struct Tally {
-        std::vector<std::uint64_t> *order;
-        std::uint64_t name;
+    /// One copy. Its end is added to the ends of all.
+    struct Copy {
+        std::vector<const Copy *> *ended;
         int error = -1;
-        static void end(void *user, int error) {
-            auto &tally = *static_cast<Tally *>(user);
-            tally.error = error;
-            tally.order->push_back(tally.name);
+        static void end(void *user, const Error *error) {
+            auto &copy = *static_cast<Copy *>(user);
+            copy.error = error ? error->code : 0;
+            copy.ended->push_back(&copy);
         }
     };
     bool finish() {
         return until([&] {
-            for (const auto &used : cards().all())
-                if (Copier *copier = used->copier_if_started())
-                    copier->progress();
+            for (const auto &engine : m_engines)
+                engine->progress();
             m_channel.dispatch();
             m_stager.pump();
             return m_stager.idle();
         });
     }
 
-    static Place on(Card &card, std::uint64_t address) { return {address, &card, value(card.copier())}; }
+    Place place_on(Card &card, std::uint64_t address) {
+        const auto engine = value(start_engine(card));
+        if (std::find(m_engines.begin(), m_engines.end(), engine) == m_engines.end())
+            m_engines.push_back(engine);
+        return {address, &engine->session(), engine.get()};
+    }
 
     Channel m_channel;
     BounceRing m_ring;
-    Stager m_stager{m_channel, m_ring};
+    std::vector<std::shared_ptr<Engine>> m_engines; // of all places
+    Stager m_stager{m_channel, m_ring, cards().all().size()};
 };
 
-TEST_F(StagerTest, more_copies_than_slots_all_arrive) {
+TEST_F(StagerTest, more_copies_than_slices_all_arrive) {
     constexpr std::uint64_t kCopies = 3 * kRoom, kLength = 2 * Stager::kPiece + 777;
-    const HostMemory host(kCopies * kLength);
-    const std::uint64_t memory = value(card().arena().allocate({.length = kCopies * kLength}));
+    const HostBuffer host(kCopies * kLength);
+    const std::uint64_t memory = value(allocate(card(), {.length = kCopies * kLength}));
     const Bytes sent = pattern(kCopies * kLength, 9);
     host.write(0, sent);
-    std::vector<std::uint64_t> order;
-    std::vector<Tally> tallies;
+    std::vector<const Copy *> ended;
+    std::vector<Copy> copies(kCopies, Copy{&ended});
     for (std::uint64_t i = 0; i < kCopies; ++i)
-        tallies.push_back({&order, i});
-    for (std::uint64_t i = 0; i < kCopies; ++i)
-        ASSERT_TRUE(m_stager.post(on(card(), memory + i * kLength), {host.address(i * kLength)}, kLength, Tally::end,
-                                  &tallies[i]));
-    EXPECT_TRUE(order.empty()) << "nothing ends inside the call that starts it";
+        ASSERT_TRUE(m_stager.post(place_on(card(), memory + i * kLength), {host.address(i * kLength)}, kLength,
+                                  Copy::end, &copies[i]));
+    EXPECT_TRUE(ended.empty()) << "no copy ends inside the call that posts it";
     EXPECT_LT(m_channel.outstanding(), 3 * kCopies) << "there is not room for all pieces at once";
     ASSERT_TRUE(finish());
-    EXPECT_EQ(order.size(), kCopies);
-    for (const Tally &tally : tallies)
-        EXPECT_EQ(tally.error, 0);
-    EXPECT_TRUE(Window(*cards().find(memory)).read(memory, sent.size()) == sent);
-    EXPECT_EQ(Counters(card()).calls("host_memory_map"), 4u) << "ring, self-test, and the slots once";
+    EXPECT_EQ(ended.size(), kCopies);
+    for (const Copy &copy : copies)
+        EXPECT_EQ(copy.error, 0);
+    EXPECT_TRUE(Window(*find_region(memory)).read(memory, sent.size()) == sent);
+    EXPECT_EQ(Counters(card()).calls("host_memory_map"), 4u)
+        << "command ring, two of the self-test, and the bounce ring once";
 }
 
-TEST_F(StagerTest, copies_between_cards_in_both_directions_at_once) {
+TEST_F(StagerTest, concurrent_copies_between_two_cards_arrive) {
     constexpr std::uint64_t kLength = 20 * Stager::kPiece + 1;
-    const std::uint64_t first = value(card(0).arena().allocate({.length = 3 * kLength}));
-    const std::uint64_t second = value(card(1).arena().allocate({.length = 3 * kLength}));
-    const Window one(*cards().find(first)), other(*cards().find(second));
-    const Bytes there = pattern(kLength, 1), back = pattern(kLength, 2);
-    one.write(first, there);
-    other.write(second, back);
-    std::vector<std::uint64_t> order;
-    Tally a{&order, 1}, b{&order, 2};
-    ASSERT_TRUE(m_stager.post(on(card(1), second + kLength), on(card(0), first), kLength, Tally::end, &a));
-    ASSERT_TRUE(m_stager.post(on(card(0), first + kLength), on(card(1), second), kLength, Tally::end, &b));
+    const std::uint64_t first = value(allocate(card(0), {.length = 3 * kLength}));
+    const std::uint64_t second = value(allocate(card(1), {.length = 3 * kLength}));
+    const Window one(*find_region(first)), other(*find_region(second));
+    const Bytes sent_forth = pattern(kLength, 1), sent_back = pattern(kLength, 2);
+    one.write(first, sent_forth);
+    other.write(second, sent_back);
+    std::vector<const Copy *> ended;
+    Copy forth{&ended}, back{&ended};
+    ASSERT_TRUE(
+        m_stager.post(place_on(card(1), second + kLength), place_on(card(0), first), kLength, Copy::end, &forth));
+    ASSERT_TRUE(
+        m_stager.post(place_on(card(0), first + kLength), place_on(card(1), second), kLength, Copy::end, &back));
     ASSERT_TRUE(finish());
-    EXPECT_EQ(a.error, 0);
-    EXPECT_EQ(b.error, 0);
-    EXPECT_TRUE(other.read(second + kLength, kLength) == there);
-    EXPECT_TRUE(one.read(first + kLength, kLength) == back);
+    EXPECT_EQ(forth.error, 0);
+    EXPECT_EQ(back.error, 0);
+    EXPECT_TRUE(other.read(second + kLength, kLength) == sent_forth);
+    EXPECT_TRUE(one.read(first + kLength, kLength) == sent_back);
 }
 
-TEST_F(StagerTest, the_source_may_change_once_its_bytes_are_staged_and_not_before) {
-    const HostMemory host(4096);
-    const std::uint64_t memory = value(card().arena().allocate({.length = 4096}));
+TEST_F(StagerTest, source_may_change_once_it_is_staged) {
+    const HostBuffer host(4096);
+    const std::uint64_t memory = value(allocate(card(), {.length = 4096}));
     const Bytes sent = pattern(4096, 4);
     host.write(0, sent);
-    std::vector<std::uint64_t> order;
-    Tally tally{&order, 1};
-    ASSERT_TRUE(m_stager.post(on(card(), memory), {host.address()}, 4096, Tally::end, &tally));
+    std::vector<const Copy *> ended;
+    Copy copy{&ended};
+    ASSERT_TRUE(m_stager.post(place_on(card(), memory), {host.address()}, 4096, Copy::end, &copy));
     host.write(0, Bytes(4096));
     ASSERT_TRUE(finish());
-    EXPECT_TRUE(Window(*cards().find(memory)).read(memory, 4096) == sent);
+    EXPECT_TRUE(Window(*find_region(memory)).read(memory, 4096) == sent);
 }
 
-TEST_F(StagerTest, what_waits_when_a_card_is_closed_never_reaches_its_next_life) {
+TEST_F(StagerTest, copy_that_waits_at_close_does_not_reach_the_next_session) {
     constexpr std::uint64_t kLength = 3 * kRoom * Stager::kPiece; // most of it waits for room
-    const HostMemory host(kLength);
+    const HostBuffer host(kLength);
     host.write(0, pattern(kLength, 5));
-    auto other = std::make_unique<Other>(card().bus_id());
-    const std::uint64_t memory = other->allocate(kLength).address;
-    ASSERT_NE(cards().look_up(memory), nullptr);
-    std::vector<std::uint64_t> order;
-    Tally tally{&order, 1};
-    ASSERT_TRUE(m_stager.post(on(card(), memory), {host.address()}, kLength, Tally::end, &tally));
-    const int fd = other->fd();
-    ASSERT_EQ(card().closing(fd), Card::Kept::by_nobody);
-    other.reset();
-    card().closed(fd);
-    // Somebody has it again, with memory at the same address.
-    const Other next(card().bus_id());
+    auto framework = std::make_unique<FrameworkProgram>(card().bus_id());
+    const std::uint64_t memory = framework->allocate(kLength).address;
+    ASSERT_NE(look_up(memory), nullptr);
+    std::vector<const Copy *> ended;
+    Copy copy{&ended};
+    ASSERT_TRUE(m_stager.post(place_on(card(), memory), {host.address()}, kLength, Copy::end, &copy));
+    const int fd = framework->fd();
+    ASSERT_EQ(card().before_close(fd), Card::CloseResult::released);
+    framework.reset();
+    card().after_close(fd);
+    // The next session has memory at the same address.
+    const FrameworkProgram next(card().bus_id());
     ASSERT_EQ(next.allocate(kLength).address, memory);
-    ASSERT_NE(cards().look_up(memory), nullptr);
-    value(card().copier());
+    ASSERT_NE(look_up(memory), nullptr);
+    value(start_engine(card()));
     ASSERT_TRUE(finish());
-    EXPECT_EQ(tally.error, EIO);
-    EXPECT_TRUE(Window(*cards().find(memory)).read(memory, kLength) == Bytes(kLength)) << "fresh memory";
+    EXPECT_EQ(copy.error, EIO);
+    EXPECT_TRUE(Window(*find_region(memory)).read(memory, kLength) == Bytes(kLength)) << "fresh memory";
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes on when a program has copied for a while: counted, so that it does not depend on the machine.
+// The calls and allocations of a program that has copied for a while: counted, so that the machine does not matter.
 #include "allocations.h"
-#include "engine.h"
+#include "engine_user.h"
 
-#include "gaudi/host_cache.h"
-#include "gaudi/mover.h"
+#include "gaudi/copy/mover.h"
+#include "gaudi/host/host_cache.h"
 
 namespace {
 
@@ -15,26 +15,23 @@ class SteadyState : public GaudiTest {
 protected:
     void copy_and_wait(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range) {
         ASSERT_EQ(m_mover->post({destination, source, length, range, Tally::count, &m_tally}), Mover::Posted::started);
-        ASSERT_TRUE(until([&] {
-            m_mover->progress();
-            return m_mover->outstanding() == 0;
-        }));
+        ASSERT_TRUE(finish(*m_mover));
     }
     std::optional<Mover> m_mover;
     Tally m_tally;
 };
 
-TEST_F(SteadyState, a_copy_of_registered_memory_is_one_submission_and_nothing_else) {
-    const HostMemory host(4 * kMiB);
+TEST_F(SteadyState, copy_of_registered_memory_is_one_submission) {
+    const HostBuffer host(4 * kMiB);
     HostRange range(host.address(), host.size(), cards().all().size());
     m_mover.emplace(cards());
-    const std::uint64_t memory = value(card().arena().allocate({.length = 4 * kMiB}));
+    const std::uint64_t memory = value(allocate(card(), {.length = 4 * kMiB}));
     for (const std::uint64_t length : {std::uint64_t{8}, std::uint64_t{4096}, kMiB}) {
         for (unsigned i = 0; i < 100; ++i)
             copy_and_wait(memory, host.address(), length, &range);
         const Counters before(card());
         const std::uint64_t allocated = allocations();
-        ASSERT_GT(allocated, 0u) << "they are counted";
+        ASSERT_GT(allocated, 0u) << "allocations are counted";
         for (unsigned i = 0; i < 100; ++i)
             copy_and_wait(memory, host.address(), length, &range);
         EXPECT_EQ(allocations() - allocated, 0u) << length;
@@ -44,13 +41,13 @@ TEST_F(SteadyState, a_copy_of_registered_memory_is_one_submission_and_nothing_el
     }
 }
 
-TEST_F(SteadyState, allocating_and_freeing_calls_no_driver) {
-    const std::uint64_t first = value(card().arena().allocate({.length = kMiB})); // the block is there
+TEST_F(SteadyState, allocation_and_free_call_no_driver) {
+    const std::uint64_t first = value(allocate(card(), {.length = kMiB})); // takes the block
     const Counters before(card());
     for (unsigned i = 0; i < 1000; ++i)
-        EXPECT_TRUE(card().arena().free(value(card().arena().allocate({.length = kMiB}))));
+        EXPECT_TRUE(free_on(card(), value(allocate(card(), {.length = kMiB}))));
     EXPECT_EQ(Counters(card()).calls() - before.calls(), 0u);
-    EXPECT_TRUE(card().arena().free(first));
+    EXPECT_TRUE(free_on(card(), first));
 }
 
 } // namespace

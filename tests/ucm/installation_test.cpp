@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX installs the hooks one by one and may fail in between: either all of them work or none.
-#include "bookkeeping_fixture.h"
+#include "hooked_calls_fixture.h"
 
 #include "ucm/hooks.h"
 
@@ -17,8 +17,8 @@ namespace {
 
 class Installation : public GaudiTest {
 protected:
-    Installation() { cards().add_listener(m_listener); }
-    ~Installation() override { cards().remove_listener(m_listener); }
+    Installation() { LiveMappings::get().add_listener(cards(), m_listener); }
+    ~Installation() override { LiveMappings::get().remove_listener(m_listener); }
 
     /// Stands for ucm_reloc_modify of a UCX that fails after s_limit patches.
     static ucx::ucs_status_t patch_symbol(ucx::ucm_reloc_patch *patch) {
@@ -30,17 +30,20 @@ protected:
     /// Whether a mapping made by the installed hooks notifies listeners.
     bool map_notifies(int fd) {
         const unsigned before = m_listener.mapped_count();
-        const std::uint64_t handle =
-            call(Other::call().device_memory_alloc, "hlthunk_device_memory_alloc")(fd, kMiB, 0, false, false);
-        const std::uint64_t address = call(Other::call().device_memory_map, "hlthunk_device_memory_map")(fd, handle, 0);
+        const std::uint64_t handle = call(FrameworkProgram::call().device_memory_alloc,
+                                          "hlthunk_device_memory_alloc")(fd, kMiB, 0, false, false);
+        const std::uint64_t address =
+            call(FrameworkProgram::call().device_memory_map, "hlthunk_device_memory_map")(fd, handle, 0);
         EXPECT_NE(address, 0u);
         const bool notified = m_listener.mapped_count() != before;
-        EXPECT_EQ(call(Other::call().memory_unmap, "hlthunk_memory_unmap")(fd, address), 0);
-        EXPECT_EQ(call(Other::call().device_memory_free, "hlthunk_device_memory_free")(fd, handle), 0);
+        EXPECT_EQ(call(FrameworkProgram::call().memory_unmap, "hlthunk_memory_unmap")(fd, address), 0);
+        EXPECT_EQ(call(FrameworkProgram::call().device_memory_free, "hlthunk_device_memory_free")(fd, handle), 0);
         return notified;
     }
-    int open() { return call(Other::call().open, "hlthunk_open")(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str()); }
-    int close(int fd) { return call(Other::call().close, "hlthunk_close")(fd); }
+    int open() {
+        return call(FrameworkProgram::call().open, "hlthunk_open")(HLTHUNK_DEVICE_DONT_CARE, card().bus_id().c_str());
+    }
+    int close(int fd) { return call(FrameworkProgram::call().close, "hlthunk_close")(fd); }
 
     static inline std::size_t s_limit = 100;
     static inline std::map<std::string, void *> s_patches;

@@ -2,7 +2,7 @@
 // Hooked calls in a process that the kernel ends at its next system call.
 #include "framework_program.h"
 
-#include "ucm/bookkeeping.h"
+#include "ucm/hooked_calls.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -42,24 +42,24 @@ bool forbid_system_calls() {
 
 class HookedCall : public GaudiTest {
 protected:
-    HookedCall() { DriverlessMemory::lowest = card().window().base; }
+    HookedCall() { DriverlessMemory::lowest = card().address_range().base; }
 
     void use(int fd) {
-        const std::uint64_t handle = m_book.alloc(fd, kMiB, 0, false, false);
-        const std::uint64_t address = m_book.map(fd, handle, 0);
-        if (!cards().find(address) || m_book.unmap(fd, address) != 0 || cards().find(address) ||
-            m_book.free(fd, handle) != 0)
+        const std::uint64_t handle = m_calls.alloc(fd, kMiB, 0, false, false);
+        const std::uint64_t address = m_calls.map(fd, handle, 0);
+        if (!find_region(address) || m_calls.unmap(fd, address) != 0 || find_region(address) ||
+            m_calls.free(fd, handle) != 0)
             _exit(1);
     }
 
-    ucm::Bookkeeping m_book{cards(),
-                            {Other::call().open, Other::call().open_by_module_id, Other::call().close,
-                             DriverlessMemory::alloc, DriverlessMemory::free, DriverlessMemory::map,
-                             DriverlessMemory::unmap}};
+    ucm::HookedCalls m_calls{cards(),
+                             {FrameworkProgram::call().open, FrameworkProgram::call().open_by_module_id,
+                              FrameworkProgram::call().close, DriverlessMemory::alloc, DriverlessMemory::free,
+                              DriverlessMemory::map, DriverlessMemory::unmap}};
 };
 
 TEST_F(HookedCall, makes_no_system_call) {
-    const Other program(card().bus_id()); // opened without the hooks
+    const FrameworkProgram program(card().bus_id()); // opened without the hooks
     const int fd = program.fd();
     EXPECT_EXIT(
         {

@@ -6,7 +6,7 @@
 // fills the shorter structure of 2021. With STANDIN_SPARES_A_PAGE SCAL does not allocate the last page of the card.
 #pragma once
 
-#include "gaudi/framework_abi.h"
+#include "gaudi/framework/synapse_abi.h"
 
 #include <cstdlib>
 #include <optional>

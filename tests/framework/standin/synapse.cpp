@@ -4,8 +4,8 @@
 #include "synapse.h"
 #include "standin.h"
 
-#include "gaudi/framework.h"
-#include "gaudi/packets.h"
+#include "gaudi/copy/packets.h"
+#include "gaudi/framework/synapse.h"
 #include "thunk/abi.h"
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 
 // Makes the compiler check the definitions below against the types that the product calls.
 #define STANDIN_DECLARE(name) extern "C" gaudi::vendor::syn##name syn##name;
-GAUDI_FRAMEWORK_INFO(STANDIN_DECLARE)
-GAUDI_FRAMEWORK_COPY(STANDIN_DECLARE)
+GAUDI_SYNAPSE_INFO(STANDIN_DECLARE)
+GAUDI_SYNAPSE_COPY(STANDIN_DECLARE)
 #undef STANDIN_DECLARE
 
 using namespace gaudi;

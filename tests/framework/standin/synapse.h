@@ -3,7 +3,7 @@
 // gaudi/framework_abi.h cites.
 #pragma once
 
-#include "gaudi/framework_abi.h"
+#include "gaudi/framework/synapse_abi.h"
 
 namespace gaudi::vendor {
 

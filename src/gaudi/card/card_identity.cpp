@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "card_identity.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace gaudi {
+
+CardIdentity::CardIdentity(const thunk::Library &library, unsigned index, std::string bus_id,
+                           const hlthunk_hw_ip_info &info)
+    : m_library(library), m_index(index), m_bus_id(std::move(bus_id)), m_info(info) {}
+
+std::uint64_t CardIdentity::block_size() const {
+    constexpr std::uint64_t kEnough = 512ull << 20;
+    return page_size() >= kEnough ? page_size() : (kEnough + page_size() - 1) / page_size() * page_size();
+}
+
+Range CardIdentity::address_range() const {
+    constexpr std::uint64_t kProcessors = 1ull << 57; // with five levels of page tables, the most there are
+    constexpr std::uint64_t kSpace = 1ull << 48;      // that the card's memory management has for it
+    const std::uint64_t base = m_info.dram_base_address;
+    return base < kProcessors ? Range{} : Range{base, kSpace - base % kSpace};
+}
+
+Error CardIdentity::error_inherited() const {
+    return thunk::make_error(
+        ENODEV, "hlthunk_open", m_bus_id,
+        fmt::format("card {} was opened before this process was forked off, and is its parent's", m_index));
+}
+
+Error CardIdentity::error_closed() const {
+    return thunk::make_error(ENODEV, "hlthunk_close", m_bus_id,
+                             fmt::format("card {} was closed by the program that had opened it", m_index));
+}
+
+} // namespace gaudi

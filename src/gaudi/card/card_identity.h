@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "range.h"
+#include "result.h"
+#include "thunk/library.h"
+
+#include <cstdint>
+#include <string>
+
+namespace gaudi {
+
+/// What a card is, whether it is open or not.
+class CardIdentity {
+public:
+    CardIdentity(const thunk::Library &library, unsigned index, std::string bus_id, const hlthunk_hw_ip_info &info);
+
+    unsigned index() const { return m_index; } // in the order of Cards
+    const std::string &bus_id() const { return m_bus_id; }
+    std::uint32_t module_id() const { return m_info.module_id; }
+    const hlthunk_hw_ip_info &info() const { return m_info; }
+    const thunk::Library &library() const { return m_library; }
+    std::uint64_t page_size() const { return m_info.device_mem_alloc_default_page_size; }
+    /// The unit of driver blocks. Small pages are taken many at a time: each block costs a descriptor when it is exported.
+    std::uint64_t block_size() const;
+    /// Whether this generation executes packets of command submissions.
+    bool takes_submissions() const { return m_info.device_id == HL_PCI_ID_GAUDI2; }
+    /// The addresses that its memory can have. No processor has one of them; empty where that does not hold.
+    Range address_range() const;
+
+    /// The card was opened before this process was forked off.
+    Error error_inherited() const;
+    /// The framework has closed the card.
+    Error error_closed() const;
+
+private:
+    const thunk::Library &m_library;
+    const unsigned m_index;
+    const std::string m_bus_id;
+    const hlthunk_hw_ip_info m_info;
+};
+
+} // namespace gaudi

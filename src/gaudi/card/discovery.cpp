@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "discovery.h"
+
+#include "mapping_table.h"
+#include "thunk/owners.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+namespace gaudi {
+namespace {
+
+constexpr int kMinors = 256;
+
+tl::unexpected<Error> refuse(int code, std::string sentence) {
+    return tl::unexpected(Error{code, "discover", std::move(sentence)});
+}
+
+std::string variable(const char *name) {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+}
+
+std::vector<DiscoveredCard> find_cards(const thunk::Library &library) {
+    std::vector<DiscoveredCard> found;
+    for (int minor = 0; minor < kMinors; ++minor) {
+        const auto control = thunk::DeviceFd::open_control(library, minor);
+        if (!control)
+            continue;
+        auto bus_id = control->get().bus_id();
+        const auto info = control->get().hw_ip();
+        if (bus_id && info)
+            found.push_back({std::move(*bus_id), *info});
+    }
+    std::sort(found.begin(), found.end(),
+              [](const DiscoveredCard &a, const DiscoveredCard &b) { return a.info.module_id < b.info.module_id; });
+    return found;
+}
+
+Result<std::vector<DiscoveredCard>> choose_by_table(const std::string &table,
+                                                    const std::vector<DiscoveredCard> &found) {
+    const auto entries = parse_mapping_table(table);
+    if (!entries)
+        return refuse(EINVAL, entries.error());
+    std::vector<DiscoveredCard> chosen;
+    for (const MappingEntry &entry : *entries) {
+        const auto card = std::find_if(found.begin(), found.end(),
+                                       [&](const DiscoveredCard &known) { return known.bus_id == entry.bus_id; });
+        if (card == found.end())
+            return refuse(ENODEV, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no card at {}",
+                                              entry.index, entry.bus_id));
+        if (card->info.module_id != entry.module_id)
+            return refuse(EINVAL,
+                          fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: the card at {} is module {}, not {}",
+                                      entry.index, entry.bus_id, card->info.module_id, entry.module_id));
+        chosen.push_back(*card);
+    }
+    return chosen;
+}
+
+Result<std::vector<DiscoveredCard>> choose_by_modules(const std::string &visible,
+                                                      const std::vector<DiscoveredCard> &found) {
+    if (visible == "all")
+        return found;
+    const auto modules = parse_visible_modules(visible);
+    if (!modules)
+        return refuse(EINVAL, modules.error());
+    std::vector<DiscoveredCard> chosen;
+    std::copy_if(found.begin(), found.end(), std::back_inserter(chosen), [&](const DiscoveredCard &card) {
+        return std::find(modules->begin(), modules->end(), card.info.module_id) != modules->end();
+    });
+    return chosen;
+}
+
+using Choose = decltype(choose_by_table);
+
+/// Lets a variable of the user choose among the cards, where it is set.
+Result<void> choose(Discovery &discovery, const char *name, Choose *by) {
+    const std::string value = variable(name);
+    if (value.empty())
+        return {};
+    auto chosen = by(value, discovery.cards);
+    if (!chosen)
+        return tl::unexpected(chosen.error());
+    if (chosen->empty() && !discovery.cards.empty()) {
+        std::vector<std::uint32_t> modules;
+        for (const DiscoveredCard &card : discovery.cards)
+            modules.push_back(card.info.module_id);
+        discovery.why_empty =
+            fmt::format("there is no Gaudi card: {}={} names none of module {}", name, value, fmt::join(modules, ", "));
+    }
+    discovery.cards = std::move(*chosen);
+    return {};
+}
+
+} // namespace
+
+Result<Discovery> discover_cards() {
+    Discovery discovery;
+    const auto library = thunk::Library::find();
+    if (!library) {
+        // A library that the user named and that is not there is a mistake; without a name there are just no cards.
+        if (std::getenv("GAUDI_THUNK"))
+            return tl::unexpected(library.error());
+        return discovery;
+    }
+    discovery.library = *library;
+    discovery.cards = find_cards(**library);
+    if (auto chosen = choose(discovery, "GAUDI_MAPPING_TABLE", choose_by_table); !chosen)
+        return tl::unexpected(chosen.error());
+    if (auto chosen = choose(discovery, "HABANA_VISIBLE_MODULES", choose_by_modules); !chosen)
+        return tl::unexpected(chosen.error());
+    return discovery;
+}
+
+} // namespace gaudi

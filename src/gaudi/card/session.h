@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One open device context of a card, from open to close. All that lives on the open card belongs to its session: the
+// descriptor, the arena, foreign mappings, host mappings and the engine. Work holds a Session * and asks usable(). A
+// session is retired when the card is closed and never freed, because readers hold such pointers without a lock.
+#pragma once
+
+#include "card_identity.h"
+#include "lock_ranks.h"
+#include "os/mutex.h"
+#include "result.h"
+#include "thunk/device.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gaudi {
+
+class Card;
+
+/// A part of a session that ends with it. The rooms above this one define the parts.
+class SessionPart {
+public:
+    SessionPart() = default;
+    virtual ~SessionPart() = default;
+    SessionPart(const SessionPart &) = delete;
+    SessionPart &operator=(const SessionPart &) = delete;
+
+    /// The card is about to be closed. The part takes no more work, and ends or fails the work under way.
+    virtual void stop(const Error &) {}
+    /// Gives back what the part holds on the card. All parts have stopped.
+    virtual void release() = 0;
+    /// Moves work under way on, for a caller that waits for it to end.
+    virtual void progress() {}
+};
+
+/// Parts stop in this order and are released in the reverse one: memory is unmapped only after copies have ended.
+enum class PartKind : unsigned { engine, host, arena, foreign };
+inline constexpr std::size_t kPartKinds = 4;
+
+class Session {
+public:
+    enum class Origin { own, adopted };
+
+    /// `device` is a descriptor of this session alone: the one that was opened, or a duplicate of the framework's.
+    Session(Card &card, const CardIdentity &identity, const thunk::Device &device, Origin origin);
+    Session(const Session &) = delete;
+    Session &operator=(const Session &) = delete;
+
+    Card &card() const { return m_card; }
+    const thunk::Device &device() const { return m_device; }
+    /// Whether the framework or the program opened the card, not this library.
+    bool adopted() const { return m_origin == Origin::adopted; }
+
+    /// Whether work may start on the session and results of it may be published: the card is open, and this process is the
+    /// one that opened it. False for ever once it is false.
+    bool usable() const { return m_state.load(std::memory_order_acquire) == State::open; }
+    /// Whether the session belongs to the process that this one was forked off.
+    bool inherited() const { return m_state.load(std::memory_order_acquire) == State::inherited; }
+    /// Why usable() is false.
+    Error why_unusable() const;
+
+    /// The part of this type; null where there is none yet.
+    template <class Part>
+    Part *find() const {
+        return static_cast<Part *>(m_found[index(Part::kKind)].load(std::memory_order_acquire));
+    }
+    /// The part of this type, made at the first call.
+    template <class Part>
+    Part &get() {
+        if (Part *found = find<Part>())
+            return *found;
+        const os::MutexLock lock(m_parts_mutex);
+        std::unique_ptr<SessionPart> &part = m_parts[index(Part::kKind)];
+        if (!part) {
+            part = std::make_unique<Part>(*this);
+            m_found[index(Part::kKind)].store(part.get(), std::memory_order_release);
+        }
+        return static_cast<Part &>(*part);
+    }
+
+    /// Moves work of all parts on.
+    void progress() const {
+        for (const auto &part : m_found)
+            if (SessionPart *made = part.load(std::memory_order_acquire))
+                made->progress();
+    }
+
+    /// Whether the card was reset since the session began. Only for an adopted session, whose framework has the notifier.
+    bool was_reset() const;
+
+    /// Whether the driver exports this card's memory: probed with the first mapping.
+    enum class Exports { unknown, yes, no };
+    Exports exports() const { return m_exports.load(std::memory_order_acquire); }
+    /// Records the first probe; later ones change nothing.
+    void set_exports(const Result<void> &probed);
+    /// The driver's refusal, once exports() is no.
+    std::string why_no_exports() const;
+
+    /// Whether the driver has refused to import another card's memory: it would refuse the next time too.
+    bool refuses_imports() const { return m_refuses_imports.load(std::memory_order_relaxed); }
+    void note_refused_import() { m_refuses_imports.store(true, std::memory_order_relaxed); }
+
+private:
+    friend class Card;
+    enum class State { open, retired, inherited };
+
+    static std::size_t index(PartKind kind) { return static_cast<std::size_t>(kind); }
+    void retire() { m_state.store(State::retired, std::memory_order_release); }
+    void inherit() { m_state.store(State::inherited, std::memory_order_release); }
+    /// The one teardown. The session is retired.
+    void end(const Error &why);
+
+    Card &m_card;
+    const CardIdentity &m_identity;
+    const thunk::Device m_device;
+    const Origin m_origin;
+    const std::optional<std::uint64_t> m_resets; // of an adopted card, when the session began
+    std::atomic<State> m_state{State::open};
+
+    std::array<std::atomic<SessionPart *>, kPartKinds> m_found{};
+    os::Mutex m_parts_mutex{rank::kSessionParts};
+    std::array<std::unique_ptr<SessionPart>, kPartKinds> m_parts GAUDI_GUARDED_BY(m_parts_mutex);
+
+    std::atomic<Exports> m_exports{Exports::unknown};
+    std::atomic<bool> m_refuses_imports{false};
+    mutable os::Mutex m_refusal_mutex{rank::kRefusal};
+    std::string m_why_no_exports GAUDI_GUARDED_BY(m_refusal_mutex);
+};
+
+} // namespace gaudi

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The settings of the device layer. The layer that reads the user's configuration fills them in, with the names by which
+// the user knows them, so that messages can say what to change.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace gaudi {
+
+/// A number that users can set.
+struct Limit {
+    std::uint64_t value = 0;
+    const char *name = "a setting"; // for messages; a literal
+};
+
+struct Settings {
+    /// Ask the driver for the end of each submission, and never trust the completion flag.
+    bool completion_by_driver = false;
+    /// Bytes of each card that allocations without a limit of their own may take.
+    Limit max_memory{UINT64_MAX};
+    /// Milliseconds to wait for cards in reset. The reset after the last user takes seconds; much longer means that
+    /// something else is wrong.
+    Limit open_timeout_ms{15'000};
+    /// Bytes of host memory that may be mapped into cards at once; 0 stands for half of the machine's memory.
+    Limit max_mapped_host{0};
+};
+
+/// The settings of this process. An engine or a wait takes those that hold when it starts.
+Settings settings();
+
+/// Changes some of them.
+void change_settings(const std::function<void(Settings &)> &change);
+
+} // namespace gaudi
