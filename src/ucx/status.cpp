@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "status.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -13,6 +15,15 @@ int code_of(const std::system_error &error) {
     const std::error_code &code = error.code();
     const bool is_errno = code.category() == std::generic_category() || code.category() == std::system_category();
     return is_errno ? code.value() : EIO;
+}
+
+/// Names the operation, unless there is no memory left even for that sentence.
+thunk::Error describe(int code, const char *operation, const char *why) noexcept {
+    try {
+        return {code, operation, fmt::format("{} failed: {}", operation, why)};
+    } catch (...) {
+        return {code, operation, "out of memory"}; // short enough for std::string to allocate nothing
+    }
 }
 
 } // namespace
@@ -68,21 +79,13 @@ thunk::Error current_exception_error(const char *operation) noexcept {
     try {
         throw;
     } catch (const std::bad_alloc &) {
-        return {ENOMEM, operation, "out of memory"}; // short enough for std::string to allocate nothing
+        return describe(ENOMEM, operation, "out of memory");
     } catch (const std::system_error &error) {
-        try {
-            return {code_of(error), operation, error.what()};
-        } catch (...) {
-            return {code_of(error), operation, "out of memory"};
-        }
+        return describe(code_of(error), operation, error.what());
     } catch (const std::exception &error) {
-        try {
-            return {EIO, operation, error.what()};
-        } catch (...) {
-            return {EIO, operation, "out of memory"};
-        }
+        return describe(EIO, operation, error.what());
     } catch (...) {
-        return {EIO, operation, "unknown error"};
+        return describe(EIO, operation, "unknown error");
     }
 }
 

@@ -94,7 +94,7 @@ TEST(Edge, error_becomes_a_status_and_reaches_the_object) {
     EXPECT_EQ(ops.mem_free(&md, nullptr), UCS_ERR_BUSY);
     EXPECT_EQ(ops.mem_reg(&md, nullptr, 0, nullptr, nullptr), UCS_ERR_NO_MEMORY);
     EXPECT_EQ(ops.mem_reg(&md, nullptr, 1, nullptr, nullptr), UCS_ERR_IO_ERROR);
-    EXPECT_EQ(md.errors, "what happened;out of memory;the reason;");
+    EXPECT_EQ(md.errors, "what happened;mem_reg failed: out of memory;mem_reg failed: the reason;");
 }
 
 TEST(Edge, slot_without_an_operation_is_unsupported) {

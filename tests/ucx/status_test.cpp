@@ -57,13 +57,13 @@ thunk::Error caught(const Exception &exception) {
 
 TEST(Status, exception_becomes_an_error) {
     EXPECT_EQ(caught(std::bad_alloc()).code, ENOMEM);
-    EXPECT_EQ(caught(std::bad_alloc()).text, "out of memory");
+    EXPECT_EQ(caught(std::bad_alloc()).text, "operation failed: out of memory");
     EXPECT_EQ(caught(std::system_error(EBUSY, std::generic_category())).code, EBUSY);
     EXPECT_EQ(caught(std::system_error(EBUSY, std::iostream_category())).code, EIO);
     EXPECT_EQ(caught(std::runtime_error("the reason")).code, EIO);
-    EXPECT_EQ(caught(std::runtime_error("the reason")).text, "the reason");
+    EXPECT_EQ(caught(std::runtime_error("the reason")).text, "operation failed: the reason");
     EXPECT_EQ(caught(42).code, EIO);
-    EXPECT_EQ(caught(42).text, "unknown error");
+    EXPECT_EQ(caught(42).text, "operation failed: unknown error");
     EXPECT_STREQ(caught(42).call, "operation");
 }
 
