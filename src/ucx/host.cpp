@@ -79,7 +79,7 @@ Result<Host *> Host::find(const void *caller) {
     void *ucs = reference_object_at(caller);
     if (ucs == nullptr || ::dladdr(caller, &info) == 0)
         return tl::unexpected(
-            Error{EINVAL, "dladdr", fmt::format("the module's caller at {} is in no library", caller)});
+            Error{EINVAL, "dladdr", fmt::format("the module's caller at {} is in no shared library", caller)});
     const std::string path = info.dli_fname;
 
     const os::MutexLock lock(s_finding);

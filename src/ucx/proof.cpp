@@ -92,8 +92,8 @@ struct Scratch {
 
 constexpr std::size_t slot_at(std::size_t offset) { return offset / sizeof(void *); }
 
-Error make_mismatch(std::string found, std::string needed) {
-    return {EPROTO, "prove", fmt::format("{}, {}", found, needed)};
+tl::unexpected<Error> mismatch(std::string sentence) {
+    return tl::unexpected(Error{EPROTO, "prove", std::move(sentence)});
 }
 
 template <class Call>
@@ -104,13 +104,11 @@ Result<void> expect_slot(const char *dispatcher, const char *table, std::size_t 
     if (s_hit == static_cast<int>(slot))
         return {};
     if (s_hit == kNoHit)
-        return tl::unexpected(make_mismatch(fmt::format("its {} calls no operation", dispatcher),
-                                            fmt::format("slot {} of {} is needed", slot, table)));
+        return mismatch(fmt::format("its {} calls no operation, slot {} of {} is needed", dispatcher, slot, table));
     if (s_hit >= kFirstStray)
-        return tl::unexpected(make_mismatch(fmt::format("its {} looks for {} in another place", dispatcher, table),
-                                            fmt::format("slot {} of it is needed", slot)));
-    return tl::unexpected(make_mismatch(fmt::format("its {} calls slot {} of {}", dispatcher, s_hit, table),
-                                        fmt::format("slot {} is needed", slot)));
+        return mismatch(
+            fmt::format("its {} looks for {} in another place, slot {} of it is needed", dispatcher, table, slot));
+    return mismatch(fmt::format("its {} calls slot {} of {}, slot {} is needed", dispatcher, s_hit, table, slot));
 }
 
 #define GAUDI_UCX_EXPECT(dispatcher, table, slot, ...)                                                                 \
@@ -188,9 +186,8 @@ Result<void> prove_sizes(const Functions &uct) {
     };
     for (const auto &[name, found, needed] : classes) {
         if (found->size != needed)
-            return tl::unexpected(
-                make_mismatch(fmt::format("its {} has {} bytes", name, found->size),
-                              fmt::format("{} are needed (a build with statistics has more)", needed)));
+            return mismatch(fmt::format("its {} has {} bytes, {} are needed (a build with statistics has more)", name,
+                                        found->size, needed));
     }
     return {};
 }
