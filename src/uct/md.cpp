@@ -60,7 +60,10 @@ Result<Md *> Md::open(uct_component &component, UcxCards &ucx_cards, Cards &card
     std::unique_ptr<Md, void (*)(Md *)> md(new Md(component, ucx_cards, cards, config), [](Md *made) { delete made; });
     if (md->m_device != "auto")
         if (auto named = cards.named(md->m_device); !named)
-            return tl::unexpected(named.error());
+            return refuse(
+                named.error().code, "md_open",
+                fmt::format("cannot choose the card that UCX_GAUDI_COPY_DEVICE or UCX_GAUDI_GDR_DEVICE_ID names: {}",
+                            named.error().text));
     ucx_cards.begin_domain(config.dmabuf);
     change_settings([&](Settings &settings) {
         settings.max_memory = {md->limit(), "UCX_GAUDI_COPY_MAX_MEMORY"};
@@ -124,7 +127,7 @@ Result<Card *> Md::choose(ucs_sys_device_t sys_dev) {
 Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_t mem_type, ucs_sys_device_t sys_dev,
                            unsigned flags, const char *, uct_mem_h *memh) {
     if (mem_type != UCS_MEMORY_TYPE_GAUDI)
-        return refuse(ENOTSUP, "mem_alloc", "gaudi_copy allocates Gaudi memory only");
+        return refuse(ENOTSUP, "mem_alloc", "gaudi_copy allocates Gaudi memory only: give UCS_MEMORY_TYPE_GAUDI");
     if (*length == 0)
         return refuse(EINVAL, "mem_alloc", "cannot allocate 0 bytes");
     auto card = choose(sys_dev);
@@ -165,12 +168,13 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
 Result<void> Md::mem_free(uct_mem_h memh) {
     MemoryHandle *given = MemoryHandle::from(memh);
     if (!given || given->kind != MemoryHandle::Kind::allocated)
-        return refuse(EINVAL, "mem_free", "the memory handle is not of an allocation by gaudi_copy");
+        return refuse(EINVAL, "mem_free", "cannot free: the memory handle is not of an allocation by gaudi_copy");
     const std::unique_ptr<MemoryHandle> handle(given);
     if (!handle->is_live())
         return {}; // the memory ended with its session
     if (!free_allocation(handle->memory.region(), handle->address))
-        return refuse(EINVAL, "mem_free", fmt::format("nothing is allocated at {:#x}", handle->address));
+        return refuse(EINVAL, "mem_free",
+                      fmt::format("cannot free {:#x}: nothing is allocated there", handle->address));
     return {};
 }
 
@@ -208,13 +212,14 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
 
 Result<void> Md::mem_dereg(const uct_md_mem_dereg_params *params) {
     if (!params || (params->field_mask & UCT_MD_MEM_DEREG_FIELD_MEMH) == 0)
-        return refuse(EINVAL, "mem_dereg", "no memory handle was given");
+        return refuse(EINVAL, "mem_dereg", "cannot deregister: no memory handle was given");
     if ((params->field_mask & UCT_MD_MEM_DEREG_FIELD_FLAGS) != 0 && params->flags != 0)
         return refuse((params->flags & ~UCT_MD_MEM_DEREG_FLAG_INVALIDATE) != 0 ? EINVAL : ENOTSUP, "mem_dereg",
-                      "gaudi_copy cannot invalidate a registration");
+                      "gaudi_copy cannot invalidate a registration: deregister without flags");
     MemoryHandle *given = MemoryHandle::from(params->memh);
     if (!given || given->kind == MemoryHandle::Kind::allocated)
-        return refuse(EINVAL, "mem_dereg", "the memory handle is not of a registration by gaudi_copy");
+        return refuse(EINVAL, "mem_dereg",
+                      "cannot deregister: the memory handle is not of a registration by gaudi_copy");
     if (given->unhooked)
         m_ucx_cards.drop_cached_registrations({given->address, given->length});
     delete given;
@@ -291,9 +296,10 @@ Result<void> Md::mkey_pack(uct_mem_h memh, void *, std::size_t, const uct_md_mke
         return refuse(ENOTSUP, "mkey_pack", "gaudi_copy packs no keys for export to another process");
     const MemoryHandle *handle = MemoryHandle::from(memh);
     if (!handle)
-        return refuse(EINVAL, "mkey_pack", "the memory handle is not of gaudi_copy");
+        return refuse(EINVAL, "mkey_pack", "cannot pack a key: the memory handle is not of gaudi_copy");
     if (handle->memory && !handle->is_live())
-        return refuse(EINVAL, "mkey_pack", fmt::format("the Gaudi memory at {:#x} was unmapped", handle->address));
+        return refuse(EINVAL, "mkey_pack",
+                      fmt::format("cannot pack a key: the Gaudi memory at {:#x} was unmapped", handle->address));
     const RemoteKey key = RemoteKey::of(*handle);
     std::memcpy(buffer, &key, sizeof key);
     return {};
@@ -303,7 +309,8 @@ Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params
     if (params && (params->field_mask & UCT_MD_MEM_ATTACH_FIELD_MKEY_SIZE) != 0 &&
         params->mkey_size < sizeof(RemoteKey))
         return refuse(EINVAL, "mem_attach",
-                      fmt::format("a key has {} bytes, not {}", sizeof(RemoteKey), params->mkey_size));
+                      fmt::format("a key has {} bytes, not {}: it was packed by another version or cut",
+                                  sizeof(RemoteKey), params->mkey_size));
     const auto key = RemoteKey::read(buffer);
     if (!key)
         return tl::unexpected(key.error());

@@ -147,7 +147,8 @@ TEST_F(DomainOpen, wrong_mapping_table_is_reported_once) {
 
 TEST_F(DomainOpen, unknown_card_in_the_device_setting_is_reported) {
     EXPECT_EQ(Domain::find(Settings{{"DEVICE", "module:77"}}), nullptr);
-    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("there is no card 'module:77'")));
+    EXPECT_THAT(m_printed.complaints(), testing::Contains(AllOf(HasSubstr("UCX_GAUDI_COPY_DEVICE"),
+                                                                HasSubstr("there is no card 'module:77'"))));
 }
 
 TEST_F(TransportAttributes, estimates_depend_on_direction_and_memory_type) {

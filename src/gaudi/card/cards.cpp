@@ -97,7 +97,9 @@ Result<Card *> Cards::choose_default() {
         if (card->find_session())
             return card.get();
     if (const char *module = std::getenv("HLS_MODULE_ID"); module && *module != '\0')
-        return named(fmt::format("module:{}", module));
+        return named(fmt::format("module:{}", module)).map_error([&](const Error &error) {
+            return Error{error.code, error.call, fmt::format("HLS_MODULE_ID={}: {}", module, error.text)};
+        });
     return open_any();
 }
 
