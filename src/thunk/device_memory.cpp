@@ -89,7 +89,7 @@ Result<std::uint64_t> Device::import_dmabuf(int dmabuf, std::uint64_t size) cons
     args.operation = kImportDmabuf;
     if (ioctl(m_fd, kMemoryCall, &args) != 0)
         return tl::unexpected(make_error(errno, "import", fmt::format("descriptor {}, {} bytes", dmabuf, size),
-                                         "this driver imports no such dma-buf"));
+                                         "this driver cannot import the dma-buf of another device"));
     return args.dmabuf_or_address;
 }
 

@@ -26,7 +26,9 @@ void aside(Step &&step) noexcept {
         step();
     } catch (...) {
         try {
-            thunk::report({ENOMEM, "hook", "no memory to note a call of the program to libhl-thunk"});
+            thunk::report(
+                {ENOMEM, "hook",
+                 "no memory to record a call of the program to libhl-thunk: its Gaudi memory may not be recognised"});
         } catch (...) { // nor to report it
         }
     }

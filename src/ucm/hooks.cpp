@@ -118,8 +118,10 @@ ucx::Result<void> find_real(const thunk::Library &library) {
     if (!s_calls_of_library.open_by_module_id)
         return tl::unexpected(library.lacks("hlthunk_open_by_module_id"));
     if (has_another_library(library))
-        return tl::unexpected(thunk::make_error(EEXIST, "hook", {},
-                                                fmt::format("another libhl-thunk than {} is loaded", library.path())));
+        return tl::unexpected(thunk::make_error(
+            EEXIST, "hook", {},
+            fmt::format("another libhl-thunk than {} is loaded; load one only, or name it in GAUDI_THUNK",
+                        library.path())));
     s_real.store(&s_calls_of_library, std::memory_order_release);
     return {};
 }

@@ -27,7 +27,8 @@ ucs_status_t install(int events) {
             GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so foreign Gaudi memory is probed at each use: %s",
                           installed.error().text.c_str());
     } catch (...) {
-        GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks: %s", current_exception_error("install").text.c_str());
+        GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so foreign Gaudi memory is probed at each use: %s",
+                      current_exception_error("install").text.c_str());
     }
     return UCS_OK;
 }

@@ -85,7 +85,9 @@ Result<void> Component::md_open(const char *, const uct_md_config *config, uct_m
     if (!found)
         return tl::unexpected(found.error());
     if (!*found)
-        return tl::unexpected(Error{ENODEV, "md_open", "there is no libhl-thunk on this machine"});
+        return tl::unexpected(
+            Error{ENODEV, "md_open",
+                  "gaudi_copy cannot be opened: there is no libhl-thunk; install it, or name it in GAUDI_THUNK"});
     auto opened = Md::open(*this, m_cards, **found, *reinterpret_cast<const MdConfig *>(config));
     if (!opened)
         return tl::unexpected(opened.error());
@@ -98,7 +100,9 @@ Result<void> Component::rkey_unpack(const void *buffer, const uct_rkey_unpack_pa
     *handle = nullptr;
     Cards *known = m_cards.found();
     if (!known)
-        return tl::unexpected(Error{ENODEV, "rkey_unpack", "there is no Gaudi card"});
+        return tl::unexpected(
+            Error{ENODEV, "rkey_unpack",
+                  "a remote key of gaudi_copy cannot be unpacked: this process has no gaudi_copy domain"});
     const auto key = RemoteKey::read(buffer);
     if (!key)
         return tl::unexpected(key.error());

@@ -77,7 +77,8 @@ Result<Iface *> Iface::open(const IfaceDomain &domain, uct_worker_h worker, cons
         change_settings([](Settings &settings) { settings.completion_by_driver = true; });
     std::unique_ptr<Iface, void (*)(Iface *)> iface(new Iface(domain, config), [](Iface *made) { delete made; });
     if (getrandom(&iface->m_id, sizeof iface->m_id, 0) != sizeof iface->m_id)
-        return tl::unexpected(Error{errno, "iface_open", "no random number for the address of the interface"});
+        return tl::unexpected(Error{errno, "iface_open",
+                                    fmt::format("cannot open gaudi_cpy: getrandom failed: {}", std::strerror(errno))});
     // Tables are per UCX, because some slots hold functions of that UCX.
     auto ops = make_iface_ops<Iface, Ep>(host);
     uct_iface_internal_ops *internal_ops = internal_ops_of(host);
@@ -86,9 +87,9 @@ Result<Iface *> Iface::open(const IfaceDomain &domain, uct_worker_h worker, cons
         host.call().uct_base_iface_t_init(iface.get(), host.call().uct_base_iface_t_class, &count, &ops, internal_ops,
                                           &domain.md, worker, &params, &iface->m_config.super);
     if (status != UCS_OK)
-        return tl::unexpected(
-            Error{EIO, "iface_open",
-                  fmt::format("UCX could not set the interface up: {}", host.call().ucs_status_string(status))});
+        return tl::unexpected(Error{EIO, "iface_open",
+                                    fmt::format("cannot open gaudi_cpy: uct_base_iface_t_init failed: {}",
+                                                host.call().ucs_status_string(status))});
     return iface.release();
 }
 
@@ -351,7 +352,9 @@ ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint
                       "the remote key of a copy was released, or was not unpacked by gaudi_copy");
     const RemoteKey &key = unpacked->key();
     if (!key.own())
-        return refuse(UCS_ERR_UNREACHABLE, "the remote key is another process's: gaudi_cpy copies within one");
+        return refuse(
+            UCS_ERR_UNREACHABLE,
+            fmt::format("the remote key is another process's ({}): gaudi_cpy copies within one", key.process));
     if (!unpacked->is_reachable())
         return refuse(UCS_ERR_UNREACHABLE, "the remote key names memory that is neither Gaudi nor host memory");
     if (!unpacked->is_current())
@@ -403,7 +406,9 @@ Result<void> Iface::event_fd_get(int *fd) {
     if (m_event < 0)
         m_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (m_event < 0)
-        return tl::unexpected(Error{errno, "event_fd_get", fmt::format("eventfd failed: {}", std::strerror(errno))});
+        return tl::unexpected(Error{
+            errno, "event_fd_get",
+            fmt::format("cannot make an event descriptor for gaudi_cpy: eventfd failed: {}", std::strerror(errno))});
     *fd = m_event;
     return {};
 }

@@ -81,12 +81,14 @@ Result<RemoteKey> RemoteKey::read(const void *buffer) {
     RemoteKey key;
     std::memcpy(&key, buffer, sizeof key);
     if (key.process <= 0)
-        return refuse(EINVAL, fmt::format("a remote key names process {}, which is none", key.process));
-    if (key.descriptor < kUnreachable)
-        return refuse(EINVAL, fmt::format("a remote key names descriptor {}, which is none", key.descriptor));
-    if (key.length == 0 || key.address + key.length < key.address)
         return refuse(EINVAL,
-                      fmt::format("a remote key names {} bytes at {:#x}, which is no range", key.length, key.address));
+                      fmt::format("a remote key names process {}, which is none: the key is damaged", key.process));
+    if (key.descriptor < kUnreachable)
+        return refuse(
+            EINVAL, fmt::format("a remote key names descriptor {}, which is none: the key is damaged", key.descriptor));
+    if (key.length == 0 || key.address + key.length < key.address)
+        return refuse(EINVAL, fmt::format("a remote key names {} bytes at {:#x}, which is no range: the key is damaged",
+                                          key.length, key.address));
     return key;
 }
 
@@ -104,7 +106,7 @@ Result<Resolved> RemoteKey::find_mapping(Cards &cards) const {
     }
     return refuse(EINVAL,
                   fmt::format("a remote key of this process names {} bytes at {:#x} with dma-buf descriptor {}, "
-                              "and no mapping of Gaudi memory has both",
+                              "and no mapping of Gaudi memory has both: it was freed, or the key is damaged",
                               length, address, descriptor));
 }
 

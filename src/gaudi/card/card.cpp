@@ -52,9 +52,10 @@ Result<Session *> Card::open_device() {
     if (device)
         return begin(*device, Session::Origin::own);
     if (device.error().code == EBUSY)
-        return tl::unexpected(thunk::make_error(
-            EBUSY, "hlthunk_open", bus_id(),
-            fmt::format("card {} (module {}) is in use, and a card serves one user at a time", index(), module_id())));
+        return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", bus_id(),
+                                                fmt::format("card {} (module {}) is in use, and a card serves one user "
+                                                            "at a time; `ucx_gaudi info` names the process",
+                                                            index(), module_id())));
     return tl::unexpected(device.error());
 }
 

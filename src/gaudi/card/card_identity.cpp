@@ -25,14 +25,17 @@ Range CardIdentity::address_range() const {
 }
 
 Error CardIdentity::error_inherited() const {
-    return thunk::make_error(
-        ENODEV, "hlthunk_open", m_bus_id,
-        fmt::format("card {} was opened before this process was forked off, and is its parent's", m_index));
+    return {ENODEV, "hlthunk_open",
+            fmt::format("card {} ({}) was opened before this process was forked off, and is its parent's; use another "
+                        "card, or open it after the fork",
+                        m_index, m_bus_id)};
 }
 
 Error CardIdentity::error_closed() const {
-    return thunk::make_error(ENODEV, "hlthunk_close", m_bus_id,
-                             fmt::format("card {} was closed by the program that had opened it", m_index));
+    return {ENODEV, "hlthunk_close",
+            fmt::format("the session on card {} ({}) has ended: the program closed the card, or opened it itself; free "
+                        "its memory and allocate again",
+                        m_index, m_bus_id)};
 }
 
 } // namespace gaudi

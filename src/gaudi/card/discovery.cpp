@@ -53,7 +53,8 @@ Result<std::vector<DiscoveredCard>> choose_by_table(const std::string &table,
         const auto card = std::find_if(found.begin(), found.end(),
                                        [&](const DiscoveredCard &known) { return known.bus_id == entry.bus_id; });
         if (card == found.end())
-            return refuse(ENODEV, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no card at {}",
+            return refuse(ENODEV, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no card at {}; "
+                                              "`ucx_gaudi info` lists the cards",
                                               entry.index, entry.bus_id));
         if (card->info.module_id != entry.module_id)
             return refuse(EINVAL,

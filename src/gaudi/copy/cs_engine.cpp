@@ -90,7 +90,7 @@ Result<std::shared_ptr<Engine>> CsEngine::start(Session &session) {
 Result<void> CsEngine::set_up() {
     void *memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return tl::unexpected(thunk::make_error(errno, "mmap", "", "no memory for the command ring"));
+        return tl::unexpected(thunk::make_error(errno, "mmap", "", "no host memory for the command ring"));
     m_ring = memory;
     madvise(m_ring, kRingBytes, MADV_DONTFORK); // a child's copy-on-write would part the card from its parent's pages
     auto mapping = thunk::map_host(m_device, m_ring, kRingBytes);

@@ -97,7 +97,8 @@ Failure CsEngine::test_all(Channel &channel, SelfTest &test) {
         if (std::equal(test.out.begin(), test.out.begin() + static_cast<std::ptrdiff_t>(bytes / 4), test.back.begin()))
             return nullptr;
         return std::make_shared<const Error>(
-            thunk::make_error(EIO, kSelfTest, m_session.card().bus_id(), "copies do not arrive"));
+            thunk::make_error(EIO, kSelfTest, m_session.card().bus_id(),
+                              "copies do not arrive, or arrive with other bytes; reset the card"));
     };
     for (unsigned round = 0; round < 2 * kRounds; ++round) {
         const std::size_t bytes = round % 2 == 0 ? kFew : kBytes; // the last copy is the source of those below
@@ -127,15 +128,17 @@ Result<void> CsEngine::test_card(bool flags) {
     const Card &card = m_session.card();
     const bool shared = m_session.adopted();
     const auto unable = [&](const std::string &why) -> Result<void> {
-        return tl::unexpected(
-            thunk::make_error(ENOTSUP, "copy", card.bus_id(),
-                              fmt::format("card {} is shared with the program that opened it, {}", card.index(), why)));
+        return tl::unexpected(thunk::make_error(ENOTSUP, "copy", card.bus_id(), why));
     };
     const auto test =
         std::make_shared<SelfTest>(m_session, (2 + dma_engines()) * kBytes, static_cast<std::uint32_t>(now_ns()));
     // An own card may be used untested; the driver is asked for ends then.
     if (!test->memory.address())
-        return shared ? unable("which holds all of its memory: the DMA self-test has none to run in") : Result<void>();
+        return shared ? unable(fmt::format(
+                            "card {} is shared with the program that opened it, which holds all of its memory: "
+                            "the DMA self-test has none to run in",
+                            card.index()))
+                      : Result<void>();
     const std::uint64_t begin = now_ns();
     auto out_map = thunk::map_host(m_device, test->out.data(), kBytes);
     const std::uint64_t mapped = now_ns();
@@ -146,8 +149,10 @@ Result<void> CsEngine::test_card(bool flags) {
         std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
     auto back_map = thunk::map_host(m_device, test->back.data(), kBytes);
     if (!out_map || !back_map)
-        return shared ? unable("and host memory for the DMA self-test cannot be mapped: " +
-                               (out_map ? back_map : out_map).error().text)
+        return shared ? unable(fmt::format(
+                            "card {} is shared with the program that opened it, and host memory for the DMA "
+                            "self-test cannot be mapped: {}",
+                            card.index(), (out_map ? back_map : out_map).error().text))
                       : Result<void>();
     test->out_map = std::move(*out_map);
     test->back_map = std::move(*back_map);
@@ -172,7 +177,8 @@ Result<void> CsEngine::test_card(bool flags) {
     if (abandoned() != 0)
         HostMemory::get().keep(test);
     if (shared)
-        return unable("and the DMA self-test failed: " + failure->text);
+        return unable(fmt::format("card {} is shared with the program that opened it, and the DMA self-test failed: {}",
+                                  card.index(), failure->text));
     if (abandoned() != 0)
         return {}; // an engine that takes no copies: another test would abandon more
     return tl::unexpected(*failure);

@@ -64,7 +64,10 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
     const Resolved found = resolve(m_cards, address, length);
     if (!found) {
         if (m_cards.is_card_address(address))
-            return refuse(EINVAL, fmt::format("{:#x} is in no mapping of Gaudi memory", address));
+            return refuse(EINVAL, fmt::format("{:#x} is in no mapping of Gaudi memory: it was freed, or is on a card "
+                                              "that this process does not have "
+                                              "open",
+                                              address));
         return {}; // host memory
     }
     Session &session = found.session();
@@ -72,7 +75,11 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
     place.flush = found.region().needs_flush();
     const bool reusable = found.region().origin() != Region::Origin::probed;
     if (!found.is_current())
-        return refuse(EINVAL, fmt::format("the Gaudi memory at {:#x} was unmapped during the call", address));
+        return refuse(
+            EINVAL,
+            fmt::format(
+                "the Gaudi memory at {:#x} was unmapped during the call: free memory after its copies have ended",
+                address));
     if (!contained)
         return refuse(EINVAL, fmt::format("{:#x}..{:#x} reaches beyond the mapping of Gaudi memory that it begins in",
                                           address, address + length));

@@ -15,7 +15,7 @@ namespace {
 Error error_no_memory() { return {ENOMEM, "copy", "no host memory to stage the copy in"}; }
 
 Failure cancelled() {
-    return std::make_shared<const Error>(Error{ECANCELED, "copy", "the interface of the copy was closed"});
+    return std::make_shared<const Error>(Error{ECANCELED, "copy", "the copy was cancelled: its interface was closed"});
 }
 
 } // namespace

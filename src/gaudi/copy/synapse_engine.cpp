@@ -46,7 +46,8 @@ public:
         return m_stream->map_host(address, length).map([&] { return reinterpret_cast<std::uint64_t>(address); });
     }
     Result<std::uint64_t> import_dmabuf(int, std::uint64_t) override {
-        return tl::unexpected(thunk::make_error(ENOTSUP, "map", m_card.bus_id(), "SynapseAI imports no dma-buf"));
+        return tl::unexpected(thunk::make_error(ENOTSUP, "map", m_card.bus_id(),
+                                                "SynapseAI, which holds the card, cannot import a dma-buf"));
     }
     Result<void> unmap(std::uint64_t start) override { return m_stream->unmap_host(reinterpret_cast<void *>(start)); }
     bool unmap_may_block() const override { return true; }
@@ -70,7 +71,7 @@ Result<std::shared_ptr<Engine>> SynapseEngine::start(Session &session) {
     const Synapse *synapse = find_synapse(session.card());
     if (!synapse)
         return tl::unexpected(thunk::make_error(ENOTSUP, "copy", session.card().bus_id(),
-                                                "no framework in this process copies on the card"));
+                                                "no framework in this process holds the card and copies on it"));
     auto stream = SynapseStream::create(*synapse);
     if (!stream)
         return tl::unexpected(stream.error());

@@ -58,8 +58,8 @@ Result<void> outcome(vendor::Status status, const char *call, const std::string 
 Result<std::unique_ptr<SynapseStream>> SynapseStream::create(const Synapse &synapse, std::uint32_t device) {
     constexpr const char *name = "synStreamCreateGeneric";
     if (!synapse.can_copy())
-        return tl::unexpected(
-            thunk::make_error(ENOSYS, name, {}, "the loaded SynapseAI lacks a function that copies need"));
+        return tl::unexpected(thunk::make_error(
+            ENOSYS, name, {}, "the loaded SynapseAI lacks a function that copies need; a newer one has it"));
     vendor::StreamHandle stream = nullptr;
     if (const vendor::Status status = synapse.call().StreamCreateGeneric(&stream, device, 0);
         status != vendor::synSuccess)

@@ -28,14 +28,17 @@ Result<void> check(const Card &card, const AllocationRequest &request) {
         return refuse(EINVAL, card, fmt::format("alignment {} is not a power of two", request.alignment));
     const std::uint64_t all = card.info().dram_size;
     if (request.length > all || request.alignment > all)
-        return refuse(ENOMEM, card, fmt::format("the card has {} MiB in all", all >> 20));
+        return refuse(ENOMEM, card,
+                      fmt::format("{} bytes with alignment {} are more than the {} MiB that the card has",
+                                  request.length, request.alignment, all >> 20));
     return {};
 }
 
 Error error_exceeds(const Card &card, std::uint64_t limit, std::uint64_t held) {
-    return thunk::make_error(ENOMEM, "allocate", "",
-                             fmt::format("card {} may hold {} MiB ({}) and holds {} MiB", card.bus_id(), limit >> 20,
-                                         settings().max_memory.name, held >> 20));
+    return thunk::make_error(
+        ENOMEM, "allocate", "",
+        fmt::format("UCX may hold {} MiB of card {} ({}) and holds {} MiB; free memory or raise the limit", limit >> 20,
+                    card.bus_id(), settings().max_memory.name, held >> 20));
 }
 
 } // namespace
@@ -71,7 +74,8 @@ Result<std::uint64_t> Arena::allocate_fixed(const AllocationRequest &request) {
         if (block->contains(request.fixed, request.length)) {
             if (block->block()->heap.allocate_at(request.fixed - block->base(), request.length))
                 return request.fixed;
-            return refuse(EEXIST, m_card, fmt::format("{:#x} is allocated already", request.fixed));
+            return refuse(EEXIST, m_card,
+                          fmt::format("the requested address {:#x} is allocated already", request.fixed));
         }
     // Blocks lie at multiples of the page from the start of the card's address range.
     const std::uint64_t page = m_card.page_size();
@@ -87,7 +91,8 @@ Result<std::uint64_t> Arena::allocate_fixed(const AllocationRequest &request) {
     if ((*block)->base() == hint && (*block)->block()->heap.allocate_at(request.fixed - hint, request.length))
         return request.fixed;
     give_back(m_blocks.size() - 1);
-    return refuse(EEXIST, m_card, fmt::format("the driver maps nothing at {:#x}", request.fixed));
+    return refuse(EEXIST, m_card,
+                  fmt::format("the driver maps nothing at {:#x}, the requested address", request.fixed));
 }
 
 std::optional<std::uint64_t> Arena::allocate_in(Region &block, const AllocationRequest &request) {
@@ -198,8 +203,9 @@ Result<thunk::Mapping> Arena::map_apart(const thunk::Allocation &allocation, std
         // The address is taken, or this driver takes no hints: its own choice will do if no other mapping is there.
         if (!LiveMappings::get().overlaps(m_session, {mapping->get(), size}))
             return mapping;
-        last = thunk::make_error(EEXIST, "hlthunk_device_memory_map", m_card.bus_id(),
-                                 "the driver maps every card's memory at the same address");
+        last = thunk::make_error(
+            EEXIST, "hlthunk_device_memory_map", m_card.bus_id(),
+            "the driver maps the memory of several cards at the same address; use one card per process");
         m_next_address += page;
     }
     return tl::unexpected(last);
@@ -236,7 +242,10 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
         return tl::unexpected(mapping.error());
     const Range range{mapping->get(), size};
     if (LiveMappings::get().overlaps(m_session, range))
-        return refuse(EEXIST, m_card, fmt::format("{:#x} is another card's memory", range.base));
+        return refuse(
+            EEXIST, m_card,
+            fmt::format("the driver has mapped it at {:#x}, which is another card's memory; use one card per process",
+                        range.base));
     if (ForeignMappings *foreign = m_session.find<ForeignMappings>())
         foreign->withdraw_overlapping(range); // the driver has just given these addresses away
 
@@ -321,9 +330,10 @@ Result<void> Arena::vacate() {
                         used, m_card.index())));
     give_back_all();
     if (!m_deferred.empty())
-        return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", m_card.bus_id(),
-                                                fmt::format("an RDMA device still has {} blocks of card {} registered",
-                                                            m_deferred.size(), m_card.index())));
+        return tl::unexpected(thunk::make_error(
+            EBUSY, "hlthunk_open", m_card.bus_id(),
+            fmt::format("an RDMA device still has {} blocks of card {} registered; deregister them first",
+                        m_deferred.size(), m_card.index())));
     m_vacated = true;
     return {};
 }

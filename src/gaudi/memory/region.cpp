@@ -21,7 +21,7 @@ Range Region::allocation(std::uint64_t address) const {
 
 Result<thunk::Fd> Region::new_export() {
     if (!alive())
-        return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the mapping was unmapped"));
+        return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the memory was unmapped during the call"));
     if (!session().usable())
         return tl::unexpected(session().why_unusable());
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the displacement.
