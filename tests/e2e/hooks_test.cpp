@@ -303,8 +303,9 @@ TEST_F(Hooks, second_libhl_thunk_is_probed_instead_of_hooked) {
     const Program::Memory memory = program.allocate(kSize);
     EXPECT_EQ(detect_type(memory.data(), kSize), UCS_MEMORY_TYPE_GAUDI);
     EXPECT_THAT(events(), IsEmpty());
-    EXPECT_THAT(printed.text(), ::testing::HasSubstr("no Gaudi memory hooks, so memory of others is looked for at each "
-                                                     "use: hook failed with EEXIST: another libhl-thunk than"));
+    EXPECT_THAT(printed.text(),
+                ::testing::HasSubstr("no Gaudi memory hooks, so foreign Gaudi memory is probed at each use: "
+                                     "hook failed with EEXIST: another libhl-thunk than"));
 }
 
 TEST_F(Hooks, card_closed_and_reopened_is_recognised) {
