@@ -46,7 +46,7 @@ bool has_bus_id(std::string_view bus_id, const Card &card) {
     return card.bus_id() == bus_id || (bus_id.size() == 7 && card.bus_id() == "0000:" + std::string(bus_id));
 }
 
-/// A card that was reset or lost under this library is of no use to the framework either.
+/// Refuses the hand-over of a card on which copies fail: those of the framework would fail too.
 Result<void> check_engine(const Card &card) {
     const Session *session = card.session();
     const EngineSlot *slot = session && !session->adopted() ? session->find<EngineSlot>() : nullptr;
@@ -59,7 +59,7 @@ Result<void> check_engine(const Card &card) {
 
 } // namespace
 
-/// As the hooks have seen it. Looking at the file would cost each call a system call, and a program whose calls the hooks
+/// The card that the hooks have seen behind `fd`. Looking at the file would cost each call a system call, and a program whose calls the hooks
 /// see closes the card through them too.
 Card *HookedCalls::find_card(int fd) {
     {
@@ -89,7 +89,7 @@ Card *HookedCalls::find_card_anew(int fd) {
     return *card;
 }
 
-/// Those of the session behind `fd`, which is adopted at the first call.
+/// The foreign mappings of the session behind `fd`, which is adopted at the first call.
 ForeignMappings *HookedCalls::find_mappings(int fd) {
     Card *card = find_card(fd);
     Session *session = card ? card->find_session(fd) : nullptr;

@@ -68,7 +68,8 @@ Result<Md *> Md::open(uct_component &component, UcxCards &ucx_cards, Cards &card
     change_settings([&](Settings &settings) {
         settings.max_memory = {md->limit(), "UCX_GAUDI_COPY_MAX_MEMORY"};
         settings.open_timeout_ms = {to_milliseconds(config.open_timeout), "UCX_GAUDI_COPY_OPEN_TIMEOUT"};
-        settings.max_mapped_host = {to_limit(config.max_mapped_host, 0), "UCX_GAUDI_COPY_MAX_MAPPED_HOST"};
+        settings.max_mapped_host = {to_limit(config.max_mapped_host, Settings::kHalfOfMemory),
+                                    "UCX_GAUDI_COPY_MAX_MAPPED_HOST"};
     });
     if (!cards.empty())
         ucx_cards.start_listening(cards);

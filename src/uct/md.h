@@ -23,6 +23,7 @@ public:
     Result<void> mem_reg(void *address, std::size_t length, const ucx::uct_md_mem_reg_params *params,
                          ucx::uct_mem_h *memh);
     Result<void> mem_dereg(const ucx::uct_md_mem_dereg_params *params);
+    /// What may block: see resolve(); a query for a dma-buf exports the mapping.
     ucx::ucs_status_t mem_query(const void *address, std::size_t length, ucx::uct_md_mem_attr_v2 *attr);
     Result<void> mkey_pack(ucx::uct_mem_h memh, void *address, std::size_t length,
                            const ucx::uct_md_mkey_pack_params *params, void *buffer);

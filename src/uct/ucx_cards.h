@@ -44,6 +44,7 @@ public:
 private:
     void watch_host_memory();
     void report_staged(const char *why);
+    /// UCX queries an address that its cache has as unknown, and takes one without an entry for host memory.
     void mark_unknown_in_memtype_cache(Range range);
     void notify(ucx::ucm_event_type_t type, const Region &region);
 

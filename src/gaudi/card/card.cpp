@@ -128,7 +128,7 @@ Card::CloseResult Card::before_close(int fd) {
             return CloseResult::owner_still_holds;
         if (state() == State::adopted) {
             adopted = session();
-            begin_end(*adopted);
+            begin_closing(*adopted);
         }
     }
     if (adopted)
@@ -150,7 +150,7 @@ bool Card::release_if_owner_closed() {
         adopted = session();
         if (find_descriptor(library(), bus_id(), {adopted->device().fd()}) != -1)
             return false;
-        begin_end(*adopted);
+        begin_closing(*adopted);
     }
     end_session(*adopted, error_closed());
     return true;
@@ -179,7 +179,7 @@ Result<int> Card::hand_over(Vacate vacate) {
         const os::MutexLock lock(m_mutex);
         if (state() != State::own)
             return -1;
-        begin_end(*own);
+        begin_closing(*own);
     }
     end_session(*own, error_closed());
     return handed_over.detach();
@@ -188,7 +188,7 @@ Result<int> Card::hand_over(Vacate vacate) {
 // ---- teardown -------------------------------------------------------------------------------------------------------
 
 /// From here on no caller gets the session, and those that have it see that it is not usable.
-void Card::begin_end(Session &session) {
+void Card::begin_closing(Session &session) {
     set_state(State::closing);
     session.retire();
 }

@@ -90,7 +90,7 @@ private:
     Session *adopt(int fd) GAUDI_REQUIRES(m_mutex);
     Session *adopt_any() GAUDI_REQUIRES(m_mutex);
     void set_state(State state) GAUDI_REQUIRES(m_mutex) { m_state.store(state, std::memory_order_release); }
-    void begin_end(Session &session) GAUDI_REQUIRES(m_mutex);
+    void begin_closing(Session &session) GAUDI_REQUIRES(m_mutex);
     void end_session(Session &session, const Error &why) GAUDI_EXCLUDES(m_mutex);
     Result<void> release_descriptor(const Session &session) GAUDI_REQUIRES(m_mutex);
 
@@ -104,7 +104,8 @@ private:
     std::vector<int> m_being_closed GAUDI_GUARDED_BY(m_mutex);                  // descriptors of the framework
     thunk::Fd m_null GAUDI_GUARDED_BY(m_mutex); // takes the number of a session's descriptor when the session ends
     static constexpr std::size_t kParked = 8;
-    std::vector<thunk::Fd> m_parked GAUDI_GUARDED_BY(m_mutex); // such numbers; no thread still calls on the oldest
+    std::vector<thunk::Fd>
+        m_parked GAUDI_GUARDED_BY(m_mutex); // such numbers; the oldest is given free after kParked closes
 };
 
 } // namespace gaudi

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -19,17 +20,19 @@ tl::unexpected<Error> refuse(int code, std::string sentence) {
     return tl::unexpected(Error{code, "discover", std::move(sentence)});
 }
 
-constinit os::Mutex g_mutex{rank::kDiscovery};
+constinit os::Mutex g_mutex{rank::kDiscovery}; // one thread discovers
 // Kept to the end of the process: UCX calls in from its last destructors.
-constinit Cards *g_cards GAUDI_GUARDED_BY(g_mutex) = nullptr;
+constinit std::atomic<Cards *> g_cards{nullptr};
 constinit Error *g_failure GAUDI_GUARDED_BY(g_mutex) = nullptr;
 
 } // namespace
 
 Result<Cards *> Cards::get() {
+    if (Cards *known = g_cards.load(std::memory_order_acquire)) // no lock: a listener may call this
+        return known;
     const os::MutexLock lock(g_mutex);
-    if (g_cards)
-        return g_cards;
+    if (Cards *known = g_cards.load(std::memory_order_acquire))
+        return known;
     if (g_failure)
         return tl::unexpected(*g_failure);
     auto discovery = discover_cards();
@@ -37,13 +40,13 @@ Result<Cards *> Cards::get() {
         g_failure = new Error(discovery.error());
         return tl::unexpected(*g_failure);
     }
-    g_cards = new Cards(std::move(*discovery));
-    static Cards *const known = g_cards;
+    static Cards *const known = new Cards(std::move(*discovery));
     pthread_atfork(nullptr, nullptr, [] {
         for (const auto &card : known->m_cards)
             card->mark_inherited();
     });
-    return g_cards;
+    g_cards.store(known, std::memory_order_release);
+    return known;
 }
 
 Cards::Cards(Discovery discovery) : m_library(discovery.library), m_why_empty(std::move(discovery.why_empty)) {

@@ -107,7 +107,7 @@ Result<Discovery> discover_cards() {
     const auto library = thunk::Library::find();
     if (!library) {
         // A library that the user named and that is not there is a mistake; without a name there are just no cards.
-        if (std::getenv("GAUDI_THUNK"))
+        if (!variable("GAUDI_THUNK").empty())
             return tl::unexpected(library.error());
         return discovery;
     }

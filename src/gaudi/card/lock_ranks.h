@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of the product's locks: a thread that holds one may take only those below it. Debug and sanitizer builds
-// check it at each lock (os/lock_rank.h). Locks beside each other in a group are never nested.
+// The order of the locks in src/gaudi, src/uct and src/ucm: a thread waits for a lock only while its rank is greater than
+// those of all locks that the thread holds. Debug and sanitizer builds check it at each lock (os/lock_rank.h).
 #pragma once
 
 #include "os/lock_rank.h"
@@ -29,7 +29,7 @@ inline constexpr LockRank kListeners{290, "listeners for mappings"}; // UCX's ow
 inline constexpr LockRank kEngine{300, "engine"};
 inline constexpr LockRank kEngineWatch{310, "thread that waits for an engine"};
 
-// ---- tables, held for a few instructions; nothing is called with one of them held
+// ---- tables, held for a short time: no driver, framework or UCX is called with one of them held
 inline constexpr LockRank kHostCache{400, "cache of unregistered host memory"};
 inline constexpr LockRank kForeignTable{410, "table of foreign mappings"};
 inline constexpr LockRank kHookedFiles{420, "table of hooked descriptors"};

@@ -21,7 +21,7 @@ public:
     OpenWait(const OpenWait &) = delete;
     OpenWait &operator=(const OpenWait &) = delete;
 
-    /// The part of one caller, between its tries to open.
+    /// One caller's share of the wait, between its tries to open.
     class Turn {
     public:
         explicit Turn(OpenWait &wait) : m_wait(wait) {}
@@ -41,7 +41,7 @@ public:
         std::optional<Clock::time_point> m_deadline;
     };
 
-    /// When a wait that begins at `now` must end; that may have passed.
+    /// When a wait that begins at `now` must end; it may lie in the past.
     Clock::time_point join(Clock::time_point now);
 
 private:

@@ -22,8 +22,9 @@ struct Settings {
     /// Milliseconds to wait for cards in reset. The reset after the last user takes seconds; much longer means that
     /// something else is wrong.
     Limit open_timeout_ms{15'000};
-    /// Bytes of host memory that may be mapped into cards at once; 0 stands for half of the machine's memory.
-    Limit max_mapped_host{0};
+    /// Bytes of host memory that may be mapped into cards at once.
+    static constexpr std::uint64_t kHalfOfMemory = UINT64_MAX - 1; // of the machine
+    Limit max_mapped_host{kHalfOfMemory};
 };
 
 /// The settings of this process. An engine or a wait takes those that hold when it starts.

@@ -27,10 +27,12 @@ public:
     void progress() override;
     void wait() override;
     void settle() override;
+    /// Copies that were not sent fail. Those in flight have 5 s to end; then they fail too, abandoned: the card may still
+    /// run them, so memory that they use is never unmapped.
     void stop(const Error &why) override;
     void release() override;
 
-    /// Whether the end of a copy is read from the completion flag; else the driver is asked.
+    /// Whether the end of a copy is read from the completion flag, and not by hlthunk_wait_for_cs.
     bool uses_completion_flags() const { return m_use_flags.load(std::memory_order_relaxed); }
 
 private:
@@ -132,8 +134,8 @@ private:
     std::size_t m_first_lane GAUDI_GUARDED_BY(m_mutex) = 0;
     std::uint64_t m_last_sequence GAUDI_GUARDED_BY(m_mutex) = 0;
     Shortage m_shortage GAUDI_GUARDED_BY(m_mutex);
-    std::uint64_t m_unanswered_ns GAUDI_GUARDED_BY(m_mutex) = 0; // since when the driver does not say what has ended
-    // When submissions that the driver does not tell of are abandoned; 0: it tells.
+    std::uint64_t m_unanswered_ns GAUDI_GUARDED_BY(m_mutex) = 0; // time of the first wait without an answer
+    // The time when submissions are abandoned, because the driver does not report their state; 0: it does.
     std::uint64_t m_drained_by_ns GAUDI_GUARDED_BY(m_mutex) = 0;
 };
 

@@ -51,7 +51,7 @@ bool CsEngine::has_ended(Stream &stream, const Batch &batch) {
     return *waited == thunk::Wait::done;
 }
 
-/// The driver did not say whether a submission has ended. On a card that is gone all have. On a card that is well they may
+/// The driver did not say whether a submission has ended. On a card that was lost all have. On an operational card they may
 /// still run: the driver is asked again while the reason is transient, and then the engine takes no more copies and waits
 /// (bounded) for those in flight, because a card that meets an unmapped address resets.
 void CsEngine::handle_failed_wait(const Error &error) {
@@ -115,13 +115,13 @@ void CsEngine::complete(Batch &batch, const Failure &failure) {
     count_ended(ended);
 }
 
-/// The engine takes no more copies: those that were not sent fail, and so do all that come. Those in flight end as they do.
+/// The engine takes no more copies: those that were not sent fail, and so do all that come. Copies in flight are not affected.
 void CsEngine::refuse(const Error &error) {
     set_failed(error);
     end_waiting();
 }
 
-/// The memory of the copy stays mapped: the host side by the mark, the allocations on the card here.
+/// Keeps the memory of the copy mapped: the host end by Transfer::abandoned, the allocations on the card here.
 void CsEngine::abandon(Transfer &transfer) {
     transfer.abandoned = true;
     for (const std::uint64_t address : {transfer.source, transfer.destination})
@@ -142,7 +142,7 @@ void CsEngine::end_sent(bool abandoned) {
             }
 }
 
-/// The card is gone, and all copies in flight with it.
+/// The card was lost, and all copies in flight with it.
 void CsEngine::fail_all(const Error &error) {
     refuse(error);
     end_sent(false);

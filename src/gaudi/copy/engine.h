@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What makes the copies of one session. Back ends differ in how a copy reaches the card: CsEngine (command submission),
+// Executes the copies of one session. Back ends differ in how a copy reaches the card: CsEngine (command submission),
 // SynapseEngine (the framework's copy call), NoEngine (a card without a copy path). An engine serves one session and all
 // its users; it is freed when the session has ended and the last user has let go of it.
 #pragma once
@@ -14,7 +14,11 @@
 
 namespace gaudi {
 
-enum class Direction : unsigned { down, up, on_card };
+enum class Direction : unsigned {
+    down,    // host memory to the card
+    up,      // the card to host memory
+    on_card, // within the card
+};
 inline constexpr unsigned kDirections = 3;
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -79,7 +83,7 @@ protected:
         clock_gettime(CLOCK_MONOTONIC, &now);
         return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
     }
-    /// Whether the card is well, as far as the driver says. A shortage inside the driver says nothing against the card.
+    /// Whether the card is operational, as far as the driver says. A shortage inside the driver says nothing against the card.
     bool is_operational() const;
     /// The first failure counts.
     void set_failed(const Error &error);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto kBusy = std::chrono::milliseconds(200); // that a call to a framework may take
 
-/// A card that is closed with copies under way is reset the hard way: at exit they are waited for, bounded.
+/// A card that is closed with copies under way gets a hard reset, so at exit they are waited for, bounded.
 void flush_at_exit() {
     constexpr unsigned kLimitMs = 5000;
     static std::once_flag once;

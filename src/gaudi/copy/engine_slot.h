@@ -33,11 +33,11 @@ private:
     mutable os::Mutex m_mutex{rank::kEnginePointer};
     std::shared_ptr<Engine> m_engine GAUDI_GUARDED_BY(m_mutex);
     std::atomic<Engine *> m_started{nullptr};
-    std::atomic<bool> m_calls_framework{false}; // the thread that starts an engine, with the lock held
-    std::shared_ptr<Engine> m_stopped;          // of the thread that ends the session
+    std::atomic<bool> m_calls_framework{false}; // while start() is in a call to the framework
+    std::shared_ptr<Engine> m_stopped;          // used by the thread that ends the session only
 };
 
-/// Whether copies on the card have a way: by its current or its next session.
+/// Whether a back end may serve the card, in its current session or the next.
 bool has_copy_path(Card &card);
 
 } // namespace gaudi

@@ -351,7 +351,7 @@ Result<void> Mover::copy_now(std::uint64_t destination, std::uint64_t source, st
         if (auto located = locate_ends(destination, source, length, ends); !located)
             return located;
     Failure failure = copy_once(ends, length);
-    // UCP ends the process when this fails: one refused submission on a card that is well is no reason yet.
+    // UCP ends the process when this fails: one refused submission on an operational card is no reason yet.
     const auto failed = [](const Place &place) { return place.engine && place.engine->failed(); };
     if (failure && !failed(ends.destination) && !failed(ends.source))
         failure = copy_once(ends, length);

@@ -73,7 +73,7 @@ private:
         unsigned slice;
     };
 
-    /// Finds an end in the mapping of the copy before, or in host memory; false where that does not tell.
+    /// Locates one end in the mapping of the last copy or in host memory; false where locate() is needed.
     [[gnu::always_inline]] bool find(std::uint64_t address, std::uint64_t length, Place &place) const;
     [[gnu::always_inline]] bool find_ends(std::uint64_t destination, std::uint64_t source, std::uint64_t length,
                                           Ends &ends) const;
@@ -83,7 +83,7 @@ private:
     void drop_ended_engines();
 
     Result<Posted> post_slowly(const Operation &operation, const Ends &ends);
-    // These answer whether the copy was posted; it is staged otherwise.
+    // These return whether the copy was posted; it is staged otherwise.
     bool post_between_cards(const Operation &operation, const Ends &ends);
     Result<bool> post_on_one_card(const Operation &operation, const Ends &ends);
     Result<bool> post_mapped(const Operation &operation, const Ends &ends);

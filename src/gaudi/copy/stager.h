@@ -34,7 +34,7 @@ public:
     /// `done` is called from the channel's dispatch or from pump().
     Result<void> post(const Place &destination, const Place &source, std::uint64_t length, Done done, void *user);
     bool idle() const { return m_live == 0; }
-    /// The users are gone: their memory is not written any more.
+    /// The interface is being closed: memory of its users is not written any more.
     void abandon() { m_abandoned = true; }
     /// Whether pump() would end a copy that has nothing under way: one that failed while it was posted.
     bool has_ended() const { return m_first && m_first->failure && m_first->pieces == 0; }

@@ -14,7 +14,7 @@ namespace gaudi {
 class SynapseEngine final : public Engine {
 public:
     static Result<std::shared_ptr<Engine>> start(Session &session);
-    /// Whether SynapseAI holds the card and copies for others.
+    /// Whether SynapseAI holds the card and has the functions that SynapseStream needs.
     static bool may_serve(Card &card);
 
     const char *name() const override { return "synapse"; }

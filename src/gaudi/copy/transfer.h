@@ -47,7 +47,7 @@ public:
     Channel &operator=(const Channel &) = delete;
 
     // ---- the owner's thread
-    /// There is always one more: a copy that was refused for lack of room would fail the message it belongs to.
+    /// Never fails, because the list grows: a refused copy would fail the message it belongs to.
     Transfer *take() {
         if (!m_free)
             grow();

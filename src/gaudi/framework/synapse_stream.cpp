@@ -42,9 +42,9 @@ tl::unexpected<Error> failure(vendor::Status status, const char *call, const std
     for (const Answer &answer : kAnswers)
         if (answer.status == status)
             return tl::unexpected(
-                thunk::make_error(answer.code, call, args, fmt::format("SynapseAI answered {}", answer.name)));
+                thunk::make_error(answer.code, call, args, fmt::format("SynapseAI returned {}", answer.name)));
     return tl::unexpected(
-        thunk::make_error(EIO, call, args, fmt::format("SynapseAI answered {}", static_cast<std::uint32_t>(status))));
+        thunk::make_error(EIO, call, args, fmt::format("SynapseAI returned {}", static_cast<std::uint32_t>(status))));
 }
 
 Result<void> outcome(vendor::Status status, const char *call, const std::string &args = {}) {

@@ -15,7 +15,7 @@ namespace {
 
 std::uint64_t max_bytes() {
     const std::uint64_t set = settings().max_mapped_host.value;
-    if (set != 0)
+    if (set != Settings::kHalfOfMemory)
         return set;
     return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }

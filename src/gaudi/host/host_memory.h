@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The policy for host memory on cards, and its account. Registering memory costs nothing; the first copy maps it into the
-// card, which pins its pages, and the mapping is kept for the next copy. When all mappings together exceed the limit that
+// card, which pins its pages, and the mapping is kept for the next copy. When the evictable mappings exceed the limit that
 // the user has set, the ranges that no copy used for the longest time are unmapped; the next copy maps them again. That
 // holds for registered memory and for memory that HostCache keeps alike.
 #pragma once
@@ -26,7 +26,7 @@ public:
     /// Ends all mappings; false while a copy uses the range or a thread maps it. Mappings whose unmap may block go to
     /// `later`, to be ended with no lock held.
     virtual bool unmap_if_idle(std::vector<HostMapping> &later) = 0;
-    /// Ends the mappings of a session; how many. Nothing while a thread maps the range.
+    /// Ends the mappings of a session and returns how many; nothing while a thread maps the range.
     virtual std::optional<unsigned> unmap_from(const Session &session) = 0;
     /// Whether that thread is in the call that maps: its mapping is refused by HostMemory::add() afterwards.
     virtual bool is_being_mapped() const = 0;
@@ -38,7 +38,7 @@ protected:
 
 class HostMemory {
 public:
-    /// The driver keeps track of so many mappings with ease.
+    /// A limit on the number of mappings, whatever their size: each is an entry in the driver's tables.
     static constexpr std::size_t kMaxMappings = 4096;
 
     static HostMemory &get();

@@ -276,7 +276,7 @@ bool ForeignMappings::end_failed_free(std::uint64_t handle, const Free &free) {
     const os::MutexLock lock(m_mutex);
     if (free.size == 0)
         return defer_free(handle, 0);
-    m_allocations[handle] = free.size; // the refusal of a known allocation is the program's own affair
+    m_allocations[handle] = free.size; // the program gets the refusal
     return false;
 }
 
@@ -285,7 +285,7 @@ void ForeignMappings::set_deferred_count() { m_deferred_count.store(m_deferred.s
 void ForeignMappings::retry_deferred_unmaps(bool wait) {
     if (deferred_unmaps() == 0)
         return;
-    if (!m_retry_mutex.try_lock()) { // another thread is at it
+    if (!m_retry_mutex.try_lock()) { // another thread retries them
         if (!wait)
             return;
         m_retry_mutex.lock();

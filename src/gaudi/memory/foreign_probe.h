@@ -10,8 +10,9 @@
 
 namespace gaudi {
 
-/// The mapping that holds `address` on a card that this process has open; null for none. System calls, a few at best. Null
-/// at once while this thread notifies listeners.
+/// The mapping that holds `address` on a card that this process has open; null for none. Waits for other probes, for driver
+/// calls (bounded where the driver has a shortage), for an unmap of the framework at that address, and calls SynapseAI and
+/// SCAL. Null at once while this thread notifies listeners.
 Region *probe_mapping(Cards &cards, std::uint64_t address);
 
 } // namespace gaudi

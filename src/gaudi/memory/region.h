@@ -47,7 +47,7 @@ public:
 
     enum class Origin {
         own,    // a block of the arena
-        hooked, // foreign, and seen by the memory hooks when it was made
+        hooked, // foreign, and known until it is unmapped: seen by the memory hooks, or a pool of SynapseAI
         probed, // foreign, and found by probing the driver: it may have changed since
     };
     Origin origin() const { return m_origin.load(std::memory_order_acquire); }
@@ -68,7 +68,7 @@ public:
     Result<thunk::Fd> dmabuf();
     /// A shortage is tried again at once this often, and taken for a refusal after so many in a row.
     static constexpr unsigned kTriesAtOnce = 4, kMaxShortages = 8;
-    /// Whether the driver exports the mapping, or why not; nothing where a shortage hides the answer.
+    /// Whether the driver exports the mapping, or why not; nothing where a shortage prevents the answer.
     std::optional<Result<void>> probe_export(unsigned tries = kTriesAtOnce);
     /// The number of the export's own descriptor, made if need be; -1 where there is none. It only names the memory in
     /// this process, and is no way to write to it.
@@ -82,7 +82,7 @@ public:
     void note_peer_write() { m_needs_flush.store(true, std::memory_order_release); }
     /// Whether a descriptor of the mapping was ever handed out, and may still be open.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
-    /// Whether a device may write to the mapping past its card. It stays true, because a descriptor that is still open
+    /// Whether a device may write to the mapping without its card, by PCIe. It stays true, because a descriptor that is still open
     /// cannot be seen: each reader flushes first.
     bool needs_flush() const { return m_needs_flush.load(std::memory_order_acquire); }
 
@@ -100,7 +100,7 @@ public:
         thunk::Mapping mapping;
     };
     Block *block() const { return m_block.get(); }
-    /// Once in the life of the object, before it is first used.
+    /// Once per object, before it is first used.
     void make_block(std::uint64_t size) { m_block = std::make_unique<Block>(size); }
 
 private:
