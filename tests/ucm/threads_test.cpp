@@ -36,11 +36,8 @@ TEST_F(HookedThreads, map_and_unmap_are_tracked_exactly) {
                 const Region *region = address ? find_region(address) : nullptr;
                 if (!region || region->base() != address || region->size() != kMiB + time)
                     ++wrong;
-                const int unmapped = m_calls.unmap(fd, address), freed = m_calls.free(fd, handle);
-                if (unmapped != 0 || freed != 0)
+                if (m_calls.unmap(fd, address) != 0 || m_calls.free(fd, handle) != 0)
                     ++wrong;
-                EXPECT_EQ(unmapped, 0) << handle << " at " << address << ", exported: " << bool(registered);
-                EXPECT_EQ(freed, 0) << handle << " at " << address << ", exported: " << bool(registered);
             }
         });
     for (std::thread &thread : threads)

@@ -3,11 +3,13 @@
 
 #include "adoption.h"
 #include "open_wait.h"
+#include "thunk/owners.h"
 #include "thunk/report.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -45,12 +47,23 @@ Result<Session *> Card::try_open() {
 
 /// Without the lock: a driver may take seconds to open a card, and detection asks find_session() meanwhile.
 Result<Session *> Card::open_device() {
-    auto device = thunk::Device::open(library(), bus_id());
+    Result<thunk::DeviceFd> device = tl::unexpected(Error{});
+    try {
+        device = thunk::DeviceFd::open(library(), bus_id());
+    } catch (...) {
+        const os::MutexLock lock(m_mutex);
+        set_state(State::closed);
+        m_opened.notify_all();
+        throw;
+    }
     const os::MutexLock lock(m_mutex);
-    m_opened.notify_all();
     set_state(State::closed);
-    if (device)
-        return begin(*device, Session::Origin::own);
+    m_opened.notify_all();
+    if (device) {
+        Session *session = begin(device->get(), Session::Origin::own);
+        device->detach(); // the session has it
+        return session;
+    }
     if (device.error().code == EBUSY)
         return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", bus_id(),
                                                 fmt::format("card {} (module {}) is in use, and a card serves one user "
@@ -104,6 +117,8 @@ Session *Card::adopt_any() {
 }
 
 Session *Card::adopt(int fd) {
+    if (std::find(m_being_closed.begin(), m_being_closed.end(), fd) != m_being_closed.end())
+        return nullptr;
     thunk::Fd duplicate(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!m_null) // made now: when the session ends there may be no descriptor left, nor memory
         m_null = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -115,6 +130,8 @@ Session *Card::adopt(int fd) {
 }
 
 Card::CloseResult Card::before_close(int fd) {
+    if (inherited()) // the session is the parent's to end
+        return CloseResult::owner_still_holds;
     Session *adopted = nullptr;
     {
         const os::MutexLock lock(m_mutex);
@@ -142,6 +159,8 @@ void Card::after_close(int fd) {
 }
 
 bool Card::release_if_owner_closed() {
+    if (inherited())
+        return false;
     Session *adopted = nullptr;
     {
         const os::MutexLock lock(m_mutex);

@@ -57,6 +57,7 @@ void Session::end(const Error &why) {
     for (std::size_t i = kPartKinds; i-- > 0;)
         if (SessionPart *made = m_found[i].load(std::memory_order_acquire))
             run([&] { made->release(); });
+    m_state.store(State::ended, std::memory_order_release);
 }
 
 } // namespace gaudi

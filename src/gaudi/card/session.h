@@ -61,6 +61,8 @@ public:
     bool usable() const { return m_state.load(std::memory_order_acquire) == State::open; }
     /// Whether the session belongs to the process that this one was forked off.
     bool inherited() const { return m_state.load(std::memory_order_acquire) == State::inherited; }
+    /// Whether the teardown is over: nothing of the session may be given back to the driver any more.
+    bool ended() const { return m_state.load(std::memory_order_acquire) == State::ended; }
     /// Why usable() is false.
     Error why_unusable() const;
 
@@ -107,10 +109,13 @@ public:
 
 private:
     friend class Card;
-    enum class State { open, retired, inherited };
+    enum class State { open, retired, ended, inherited };
 
     static std::size_t index(PartKind kind) { return static_cast<std::size_t>(kind); }
-    void retire() { m_state.store(State::retired, std::memory_order_release); }
+    void retire() {
+        State open = State::open; // not an inherited one
+        m_state.compare_exchange_strong(open, State::retired, std::memory_order_acq_rel);
+    }
     void inherit() { m_state.store(State::inherited, std::memory_order_release); }
     /// The one teardown. The session is retired.
     void end(const Error &why);

@@ -52,7 +52,8 @@ Result<std::shared_ptr<Engine>> EngineSlot::start() {
     std::shared_ptr<Engine> engine = find();
     if (engine)
         return engine;
-    std::optional<Error> refusal; // of the first back end, which says most about the card
+    std::optional<Error>
+        refusal; // that of the first back end says most about the card, unless another may succeed later
     for (const BackEnd &back_end : back_ends()) {
         m_calls_framework.store(back_end.calls_framework);
         auto started = back_end.start(m_session);
@@ -61,7 +62,7 @@ Result<std::shared_ptr<Engine>> EngineSlot::start() {
             engine = std::move(*started);
             break;
         }
-        if (!refusal)
+        if (!refusal || (refusal->code == ENOTSUP && started.error().code != ENOTSUP))
             refusal = started.error();
     }
     if (!engine && refusal->code != ENOTSUP)

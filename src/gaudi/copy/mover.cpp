@@ -96,6 +96,7 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
 }
 
 Result<void> Mover::locate_ends(std::uint64_t destination, std::uint64_t source, std::uint64_t length, Ends &ends) {
+    drop_ended_engines();
     if (auto located = locate(destination, length, ends.destination); !located)
         return located;
     if (auto located = locate(source, length, ends.source); !located)
@@ -122,14 +123,16 @@ Result<Engine *> Mover::start_engine(Session &session) {
         return refuse(failure->code == ENOTSUP ? ENOTSUP : EIO,
                       fmt::format("card {} takes no copies: {}", session.card().bus_id(), failure->text));
     if (std::find(m_engines.begin(), m_engines.end(), *started) == m_engines.end()) {
-        drop_ended_engines();
         m_engines.push_back(*started);
     }
     return engine;
 }
 
-/// Engines of sessions that have ended are freed with their last user.
+/// Engines of sessions that have ended are freed with their last user. Staged copies and the ends of a copy point to their
+/// engines: none may be under way, and no end may be located yet.
 void Mover::drop_ended_engines() {
+    if (!m_stager.idle() || !m_short_stager.idle())
+        return;
     m_last = {};
     std::erase_if(m_engines, [](const std::shared_ptr<Engine> &engine) {
         if (engine->session().usable() || engine->session().inherited() || engine->busy())

@@ -69,9 +69,13 @@ bool SynapseEngine::may_serve(Card &card) {
 
 Result<std::shared_ptr<Engine>> SynapseEngine::start(Session &session) {
     const Synapse *synapse = find_synapse(session.card());
-    if (!synapse)
-        return tl::unexpected(thunk::make_error(ENOTSUP, "copy", session.card().bus_id(),
+    if (!synapse) {
+        // The hooks see SynapseAI's calls before it says which card it has opened: the next copy may find it.
+        const bool may_come = session.adopted() && !session.card().takes_submissions() && Synapse::loaded() &&
+                              Synapse::loaded()->can_copy();
+        return tl::unexpected(thunk::make_error(may_come ? EAGAIN : ENOTSUP, "copy", session.card().bus_id(),
                                                 "no framework in this process holds the card and copies on it"));
+    }
     auto stream = SynapseStream::create(*synapse);
     if (!stream)
         return tl::unexpected(stream.error());

@@ -17,7 +17,7 @@ HostMapping &HostMapping::operator=(HostMapping &&other) noexcept {
 
 void HostMapping::end() {
     const std::shared_ptr<HostMapper> mapper = std::move(m_mapper);
-    if (mapper && !m_session->inherited()) // else it is the parent's
+    if (mapper && !m_session->inherited() && !m_session->ended()) // else it is the parent's, or ended with the session
         thunk::release_or_report([&] { return mapper->unmap(m_start); });
 }
 

@@ -154,6 +154,7 @@ Result<std::uint64_t> HostRange::map_now(Session &session, std::uint64_t address
     if (known == kRefused && is_refused_by(session))
         return tl::unexpected(m_refusal);
     if (known <= kRefused) {
+        start.store(0, std::memory_order_release); // an earlier session's refusal says nothing about this one
         m_being_mapped.store(true, std::memory_order_release);
         auto mapping = make_mapping_with_room(session);
         m_being_mapped.store(false, std::memory_order_release);

@@ -76,7 +76,9 @@ Region *ForeignMappings::publish(Range range, Region::Origin origin, std::uint64
         const os::MutexLock lock(m_mutex); // last: withdraw() takes the region out of the live mappings
         const auto known = m_mappings.find(range.base);
         const bool is_there = known != m_mappings.end();
-        noted = is_there ? !known->second.unmapping && (id == 0 || id == known->second.id) : id == 0;
+        // Decided under the lock: release(), which comes after the session's end, sees the entry or it is refused.
+        noted = m_session.usable() &&
+                (is_there ? !known->second.unmapping && (id == 0 || id == known->second.id) : id == 0);
         if (noted) {
             Mapping &mapping = m_mappings[range.base];
             if (!is_there)
@@ -86,16 +88,13 @@ Region *ForeignMappings::publish(Range range, Region::Origin origin, std::uint64
             mapping.generation = generation;
         }
     }
-    if (!noted) { // the framework unmaps it, or has done so
+    if (!noted) { // the framework unmaps it, or has done so, or has closed the card
         LiveMappings::get().withdraw(*region);
         region->end();
         RegionPool::get().give_back(*region);
         return nullptr;
     }
-    if (m_session.usable())
-        return region;
-    withdraw(*region, generation); // release() may have come before it was in the table
-    return nullptr;
+    return region;
 }
 
 void ForeignMappings::withdraw(Region &region, std::uint64_t generation) {
@@ -174,8 +173,9 @@ void ForeignMappings::note_mapping(std::uint64_t address, std::uint64_t handle) 
             size = known->second;
     }
     const Range range{address, std::max<std::uint64_t>(size, 1)};
-    withdraw_overlapping(range); // mappings that were unmapped past the hooks
     {
+        const os::MutexLock publication(g_publication); // a probe publishes nothing in between
+        withdraw_overlapping(range);                    // mappings that were unmapped past the hooks
         const os::MutexLock lock(m_mutex);
         id = ++m_last_id;
         m_mappings[address] = {.id = id, .size = size, .handle = handle};
