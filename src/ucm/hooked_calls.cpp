@@ -183,13 +183,16 @@ int HookedCalls::close(int fd) noexcept {
 std::uint64_t HookedCalls::alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous,
                                  bool shared) noexcept {
     ForeignMappings *mappings = nullptr;
+    bool deferred = false; // before the call: another thread may end them between its refusal and the look at it
     aside([&] {
         mappings = find_mappings(fd);
-        if (mappings)
-            mappings->retry_deferred_unmaps();
+        if (!mappings)
+            return;
+        mappings->retry_deferred_unmaps();
+        deferred = mappings->deferred_unmaps() != 0;
     });
     std::uint64_t handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
-    if (handle == 0 && mappings && mappings->deferred_unmaps() != 0) { // they may hold the memory that is lacking
+    if (handle == 0 && mappings && (deferred || mappings->deferred_unmaps() != 0)) { // these hold memory
         aside([&] { mappings->retry_deferred_unmaps(true); });
         handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
     }

@@ -283,7 +283,7 @@ bool ForeignMappings::end_failed_free(std::uint64_t handle, const Free &free) {
 void ForeignMappings::set_deferred_count() { m_deferred_count.store(m_deferred.size(), std::memory_order_release); }
 
 void ForeignMappings::retry_deferred_unmaps(bool wait) {
-    if (deferred_unmaps() == 0)
+    if (deferred_unmaps() == 0 && !wait) // else the last of them may not be freed yet
         return;
     if (!m_retry_mutex.try_lock()) { // another thread retries them
         if (!wait)
