@@ -37,7 +37,7 @@ TEST_F(FabricTest, process_beyond_the_table_is_refused) {
 
 TEST_F(FabricTest, queue_memory_is_reused_after_release) {
     ASSERT_NE(shared, nullptr);
-    const Lock lock(shared->state().tables);
+    const Lock lock(shared->tables());
     Extent a{}, b{}, c{};
     ASSERT_TRUE(shared->allocate(100'000, a));
     ASSERT_TRUE(shared->allocate(1, b));
@@ -59,7 +59,7 @@ TEST_F(FabricTest, ring_keeps_order_across_its_end) {
     ASSERT_NE(shared, nullptr);
     softhca::ReceiveRing ring{};
     {
-        const Lock lock(shared->state().tables);
+        const Lock lock(shared->tables());
         ring.capacity = 4;
         ring.max_sge = 2;
         ASSERT_TRUE(shared->allocate(softhca::ring_bytes(4, 2), ring.extent));
