@@ -106,9 +106,10 @@ TEST_P(Ucx, ucx_info_prints_the_capabilities_of_the_transport) {
 TEST_P(Ucx, ucx_info_lists_the_settings) {
     const Result got = on({"ucx_info", "-f"});
     EXPECT_EQ(got.code, 0);
-    for (const char *name : {"UCX_GAUDI_COPY_DEVICE=auto", "UCX_GAUDI_COPY_MAX_MEMORY=inf", "UCX_GAUDI_COPY_DMABUF=try",
-                             "UCX_GAUDI_COPY_OPEN_TIMEOUT=15", "UCX_GAUDI_CPY_COMPLETION=flag", "UCX_GAUDI_CPY_BW=",
-                             "UCX_GAUDI_CPY_LATENCY=", "UCX_GAUDI_CPY_OVERHEAD=", "UCX_GAUDI_GDR_DEVICE_ID="})
+    for (const char *name :
+         {"UCX_GAUDI_COPY_DEVICE=auto", "UCX_GAUDI_COPY_MAX_MEMORY=inf", "UCX_GAUDI_COPY_DMABUF=try",
+          "UCX_GAUDI_COPY_OPEN_TIMEOUT=15", "UCX_GAUDI_COPY_MAX_MAPPED_HOST=auto", "UCX_GAUDI_CPY_COMPLETION=flag",
+          "UCX_GAUDI_CPY_BW=", "UCX_GAUDI_CPY_LATENCY=", "UCX_GAUDI_CPY_OVERHEAD=", "UCX_GAUDI_GDR_DEVICE_ID="})
         EXPECT_THAT(got.out, HasSubstr(name));
 }
 
