@@ -118,8 +118,7 @@ SOFTHCA_API int ibv_get_cq_event(ibv_comp_channel *channel, ibv_cq **out, void *
     for (uint32_t id = 0;;) {
         if (read(channel->fd, &id, sizeof id) != sizeof id)
             return -1;
-        if (Cq *cq = hca->find<Cq>(id)) {
-            cq->completion_events.delivered();
+        if (Cq *cq = hca->deliver(id, &Cq::completion_events)) {
             *out = &cq->verbs;
             *cq_context = cq->verbs.cq_context;
             return 0;

@@ -262,16 +262,14 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
             event->event_type = static_cast<ibv_event_type>(record.type);
             switch (event->event_type) {
             case IBV_EVENT_CQ_ERR:
-                if (Cq *cq = hca->find<Cq>(record.element)) {
-                    cq->async_events.delivered();
+                if (Cq *cq = hca->deliver(record.element, &Cq::async_events)) {
                     event->element.cq = &cq->verbs;
                     return 0;
                 }
                 break;
             case IBV_EVENT_SRQ_ERR:
             case IBV_EVENT_SRQ_LIMIT_REACHED:
-                if (Srq *srq = hca->find<Srq>(record.element)) {
-                    srq->async_events.delivered();
+                if (Srq *srq = hca->deliver(record.element, &Srq::async_events)) {
                     event->element.srq = &srq->verbs;
                     return 0;
                 }
@@ -282,8 +280,7 @@ SOFTHCA_API int ibv_get_async_event(ibv_context *context, ibv_async_event *event
                 event->element.port_num = static_cast<int>(record.element);
                 return 0;
             default:
-                if (Qp *qp = hca->find<Qp>(record.element)) {
-                    qp->async_events.delivered();
+                if (Qp *qp = hca->deliver(record.element, &Qp::async_events)) {
                     event->element.qp = &qp->verbs;
                     return 0;
                 }

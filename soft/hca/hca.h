@@ -49,11 +49,15 @@ public:
         const gaudi::os::MutexLock lock(m_mutex);
         all<T>().erase(object.id);
     }
+    /// Finds an object and counts an event for it, in one step: from then on its destruction waits for the acknowledgement.
     template <class T>
-    T *find(uint32_t id) {
+    T *deliver(uint32_t id, Unacknowledged T::*events) {
         const gaudi::os::MutexLock lock(m_mutex);
         const auto known = all<T>().find(id);
-        return known == all<T>().end() ? nullptr : known->second;
+        if (known == all<T>().end())
+            return nullptr;
+        (known->second->*events).delivered();
+        return known->second;
     }
 
 private:

@@ -2,6 +2,8 @@
 // Queue pair states, completion channels, shared receive queues, and objects in use.
 #include "hca.h"
 
+#include <thread>
+
 using namespace hca;
 
 namespace {
@@ -409,6 +411,22 @@ TEST_F(SharedReceiveQueue, events_of_destroyed_objects_are_dropped) {
     EXPECT_EQ(wait_event(node.context, &event), IBV_EVENT_QP_LAST_WQE_REACHED);
     EXPECT_EQ(event.element.qp, pair.there);
     node.destroy(pair.there);
+}
+
+TEST_F(SharedReceiveQueue, queue_pair_is_destroyed_while_another_thread_reads_its_event) {
+    ibv_qp *const last = node.queue_pair({.srq = srq});
+    std::thread reader([&] {
+        for (ibv_async_event event{}; event.element.qp != last;)
+            ASSERT_EQ(wait_event(node.context, &event), IBV_EVENT_QP_LAST_WQE_REACHED);
+    });
+    for (int i = 0; i < 300; ++i) {
+        ibv_qp *qp = node.queue_pair({.srq = srq});
+        EXPECT_EQ(to_error(qp), 0);
+        node.destroy(qp);
+    }
+    EXPECT_EQ(to_error(last), 0);
+    reader.join();
+    node.destroy(last);
 }
 
 TEST_F(SharedReceiveQueue, impossible_attributes_are_refused) {
