@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 using namespace uct_side;
@@ -40,6 +41,30 @@ TEST_F(Registration, host_memory_is_pinned_by_its_first_copy_only) {
     const std::uint64_t unmapped = count_calls("memory_unmap");
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
     EXPECT_EQ(count_calls("memory_unmap"), unmapped + 1);
+}
+
+TEST_F(Registration, host_memory_beyond_max_mapped_host_is_unmapped_and_mapped_again) {
+    Domain domain(Settings{{"MAX_MAPPED_HOST", "1536kb"}});
+    const Transport transport(domain);
+    const Buffer buffer(domain, kMiB);
+    Bytes warm(64 * kKiB);
+    ASSERT_EQ(transport.put(warm.data(), buffer.address(), warm.size()), UCS_OK); // starts the engine
+    std::array<Bytes, 2> host = {pattern(kMiB, 1), pattern(kMiB, 2)};
+    const std::array memh = {domain.reg(host[0].data(), host[0].size()), domain.reg(host[1].data(), host[1].size())};
+    const auto copy = [&](std::size_t which) {
+        ASSERT_EQ(transport.put(host[which].data(), buffer.address(), host[which].size(), memh[which]), UCS_OK);
+    };
+    copy(0);
+    const std::uint64_t mapped = count_calls("host_memory_map"), unmapped = count_calls("memory_unmap");
+    copy(1); // both together exceed the limit
+    EXPECT_EQ(count_calls("memory_unmap"), unmapped + 1);
+    copy(0);
+    EXPECT_EQ(count_calls("host_memory_map"), mapped + 2);
+    EXPECT_EQ(count_calls("memory_unmap"), unmapped + 2);
+    EXPECT_EQ(transport.read(buffer, host[0].size()), host[0]);
+    for (const uct_mem_h handle : memh)
+        EXPECT_EQ(domain.dereg(handle), UCS_OK);
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
 TEST_F(Registration, gaudi_memory_is_found_with_or_without_its_dmabuf) {
