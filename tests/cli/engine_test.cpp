@@ -75,7 +75,8 @@ TEST_P(Ucx, ucx_perftest_without_cards_prints_the_reason) {
     const Result hidden =
         on({"env", "HABANA_VISIBLE_MODULES=99", "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "10"});
     EXPECT_NE(hidden.code, 0);
-    EXPECT_THAT(hidden.out, HasSubstr("there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1"));
+    EXPECT_THAT(hidden.out,
+                HasSubstr("there is no Gaudi card: HABANA_VISIBLE_MODULES=99 selects none of the modules 0, 1"));
 }
 
 TEST_P(Ucx, ucx_perftest_runs_on_the_transport_alone) {

@@ -172,7 +172,7 @@ TEST_F(Info, library_without_cards_is_no_error) {
 TEST_F(Info, variable_that_leaves_no_card_is_named) {
     const auto expect = [](const std::string &start) {
         const std::string sentence =
-            "there is no Gaudi card: " + start + " names none of module 0, 1, 2, 3, 4, 5, 6, 7";
+            "there is no Gaudi card: " + start + " selects none of the modules 0, 1, 2, 3, 4, 5, 6, 7";
         EXPECT_THAT(result({"info"}).out, HasSubstr("\ncards:           " + sentence + "\n"));
         EXPECT_EQ(json().at("why_no_card"), sentence);
     };

@@ -71,7 +71,7 @@ TEST_F(CardsTest, empty_mapping_table_selects_none_and_is_reported) {
     const auto chosen = cards().choose_default();
     ASSERT_FALSE(chosen);
     EXPECT_EQ(chosen.error().text,
-              "there is no Gaudi card: GAUDI_MAPPING_TABLE=[] names none of module 0, 1, 2, 3, 4, 5, 6, 7");
+              "there is no Gaudi card: GAUDI_MAPPING_TABLE=[] selects none of the modules 0, 1, 2, 3, 4, 5, 6, 7");
 }
 
 TEST_F(CardsTest, bad_mapping_table_is_refused_for_good) {
@@ -109,7 +109,7 @@ TEST_F(CardsTest, visible_modules_that_leave_no_card_are_reported) {
     set("HABANA_VISIBLE_MODULES", "99,8");
     EXPECT_TRUE(cards().empty());
     const std::string sentence =
-        "there is no Gaudi card: HABANA_VISIBLE_MODULES=99,8 names none of module 0, 1, 2, 3, 4, 5, 6, 7";
+        "there is no Gaudi card: HABANA_VISIBLE_MODULES=99,8 selects none of the modules 0, 1, 2, 3, 4, 5, 6, 7";
     EXPECT_EQ(cards().why_empty(), sentence);
     for (const char *name : {"0", "module:99"}) {
         const auto found = cards().named(name);
@@ -122,7 +122,7 @@ TEST_F(CardsTest, visible_modules_outside_the_mapping_table_are_reported) {
     set("GAUDI_MAPPING_TABLE", R"([{"index": 0, "module_id": 6, "bus_id": "0000:9b:00.0"},
                                    {"index": 1, "module_id": 0, "bus_id": "0000:34:00.0"}])");
     set("HABANA_VISIBLE_MODULES", "5");
-    EXPECT_EQ(cards().why_empty(), "there is no Gaudi card: HABANA_VISIBLE_MODULES=5 names none of module 6, 0");
+    EXPECT_EQ(cards().why_empty(), "there is no Gaudi card: HABANA_VISIBLE_MODULES=5 selects none of the modules 6, 0");
 }
 
 TEST_F(CardsTest, machine_without_cards_blames_no_variable) {

@@ -15,16 +15,15 @@ namespace {
 
 class Setting : public ::testing::Test {
 protected:
-    static ucs_status_t read_size(const Domain &domain, const char *value) {
-        return read_domain(domain, "MAX_MEMORY", value);
-    }
     /// `row` as in "MAX_MEMORY".
     static ucs_status_t read_domain(const Domain &domain, const std::string &row, const char *value) {
-        setenv(("UCX_GAUDI_COPY_" + row).c_str(), value, 1);
+        const std::string name = "UCX_GAUDI_COPY_" + row;
+        setenv(name.c_str(), value, 1);
         uct_md_config_t *config = nullptr;
         const ucs_status_t status = uct_md_config_read(domain.component(), nullptr, nullptr, &config);
         if (status == UCS_OK)
             uct_config_release(config);
+        unsetenv(name.c_str());
         return status;
     }
     /// `row` as in "LATENCY".
@@ -83,12 +82,13 @@ TEST_F(Setting, bandwidth_above_zero_is_accepted) {
 
 TEST_F(Setting, negative_size_is_refused) {
     const Domain domain;
-    for (const char *value : {"-1", "-5gb", "-0"}) {
-        EXPECT_EQ(read_size(domain, value), UCS_ERR_INVALID_PARAM) << value;
-        EXPECT_THAT(m_printed.complaints(),
-                    Contains(AllOf(HasSubstr("Invalid value for MAX_MEMORY: "), HasSubstr(value),
-                                   HasSubstr("Expected: size, not negative"))));
-    }
+    for (const char *row : {"MAX_MEMORY", "MAX_MAPPED_HOST"})
+        for (const char *value : {"-1", "-5gb", "-0"}) {
+            EXPECT_EQ(read_domain(domain, row, value), UCS_ERR_INVALID_PARAM) << row << '=' << value;
+            EXPECT_THAT(m_printed.complaints(),
+                        Contains(AllOf(HasSubstr(std::string("Invalid value for ") + row + ": "), HasSubstr(value),
+                                       HasSubstr("Expected: size, not negative"))));
+        }
 }
 
 TEST_F(Setting, negative_or_infinite_open_timeout_is_refused) {
@@ -101,15 +101,17 @@ TEST_F(Setting, negative_or_infinite_open_timeout_is_refused) {
 
 TEST_F(Setting, size_from_zero_up_is_accepted) {
     const Domain domain;
-    for (const char *value : {"0", "5gb", "inf", "auto"})
-        EXPECT_EQ(read_size(domain, value), UCS_OK) << value;
+    for (const char *row : {"MAX_MEMORY", "MAX_MAPPED_HOST"})
+        for (const char *value : {"0", "5gb", "inf", "auto"})
+            EXPECT_EQ(read_domain(domain, row, value), UCS_OK) << row << '=' << value;
     EXPECT_THAT(m_printed.complaints(), IsEmpty());
 }
 
 /// The domain is offered all the same: peers may have cards.
 TEST_F(Setting, variable_that_hides_all_cards_is_named) {
     setenv("HABANA_VISIBLE_MODULES", "99", 1);
-    const std::string message = "there is no Gaudi card: HABANA_VISIBLE_MODULES=99 names none of module 0, 1, 2, ";
+    const std::string message =
+        "there is no Gaudi card: HABANA_VISIBLE_MODULES=99 selects none of the modules 0, 1, 2, ";
     const Domain domain;
     EXPECT_THAT(m_printed.text(), AllOf(HasSubstr(" DIAG "), HasSubstr(message)));
     EXPECT_THAT(m_printed.complaints(), IsEmpty());

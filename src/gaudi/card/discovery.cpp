@@ -93,8 +93,8 @@ Result<void> choose(Discovery &discovery, const char *name, Choose *by) {
         std::vector<std::uint32_t> modules;
         for (const DiscoveredCard &card : discovery.cards)
             modules.push_back(card.info.module_id);
-        discovery.why_empty =
-            fmt::format("there is no Gaudi card: {}={} names none of module {}", name, value, fmt::join(modules, ", "));
+        discovery.why_empty = fmt::format("there is no Gaudi card: {}={} selects none of the modules {}", name, value,
+                                          fmt::join(modules, ", "));
     }
     discovery.cards = std::move(*chosen);
     return {};
