@@ -5,7 +5,7 @@ target_compile_options(
     ucx_gaudi_options
     INTERFACE -Wall
               -Wextra
-              -Werror
+              $<$<BOOL:${UCX_GAUDI_WERROR}>:-Werror>
               -fvisibility=hidden
               $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>
               $<$<COMPILE_LANGUAGE:CXX>:-Wconversion>
@@ -17,13 +17,16 @@ target_compile_options(
 target_compile_definitions(ucx_gaudi_options INTERFACE $<$<CONFIG:Debug>:GAUDI_LOCK_RANKS=1>)
 
 # ucx_gaudi_loadable(TARGET MAP): for a shared library that is loaded into other people's programs. It exports exactly
-# what the linker map names, has no symbol left open, and stays mapped for ever: its callers may still call
-# after dlclose or after destructors ran.
+# what the linker map names, has no symbol left open, brings its C++ library along, because the program may have an older
+# one or none, and stays mapped for ever: its callers may still call after dlclose or after destructors ran.
 function(ucx_gaudi_loadable target map)
     cmake_path(ABSOLUTE_PATH map BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
     target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,-z,nodelete)
     if(NOT UCX_GAUDI_SANITIZE) # clang's sanitizer runtime is only in the program, so libraries leave it open
         target_link_options(${target} PRIVATE -Wl,-z,defs)
+        # Its own C++ library must not stand in for the program's.
+        target_link_options(${target} PRIVATE $<$<LINK_LANGUAGE:CXX>:-static-libstdc++> $<$<LINK_LANGUAGE:CXX>:-static-libgcc>
+                                              -Wl,--exclude-libs,ALL)
     endif()
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
 endfunction()
@@ -36,4 +39,13 @@ function(ucx_gaudi_module_names target)
             COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:${target}> $<TARGET_FILE:${target}>.${suffix}
             VERBATIM)
     endforeach()
+endfunction()
+
+# ucx_gaudi_install(COMPONENT c TARGETS ... [SUBDIRECTORY d]): programs go to the directory of programs, libraries to a
+# directory of their own in that of libraries, where no linker and no UCX finds them by accident.
+function(ucx_gaudi_install)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "COMPONENT;SUBDIRECTORY" "TARGETS")
+    install(TARGETS ${arg_TARGETS}
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${arg_COMPONENT}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${arg_SUBDIRECTORY} COMPONENT ${arg_COMPONENT})
 endfunction()

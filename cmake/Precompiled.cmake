@@ -5,7 +5,7 @@ if(NOT UCX_GAUDI_PRECOMPILE)
 endif()
 
 add_library(product_headers OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/precompiled/headers.cpp)
-target_link_libraries(product_headers PRIVATE ucx_gaudi_options gaudi_fmt tl::expected)
+target_link_libraries(product_headers PRIVATE ucx_gaudi_options gaudi_os tl::expected)
 target_precompile_headers(product_headers PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled/headers.h)
 
 # ucx_gaudi_precompile(<directory>): for the libraries of a directory and those below it. Programs are compiled with other

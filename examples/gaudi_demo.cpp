@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shows the cards of this machine and copies through each of them, with libhl-thunk alone. Only the version string of
 // the library, which it prints, tells a software card from a real one.
+#include "os/format.h"
 #include "thunk/owners.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -25,7 +24,7 @@ constexpr std::uint32_t kQueueUp = 4;   // card to host
 template <class T>
 T get(Result<T> result) {
     if (!result) {
-        fmt::print(stderr, "gaudi_demo: {}\n", result.error().text);
+        gaudi::os::print(stderr, "gaudi_demo: {}\n", result.error().text);
         std::exit(1);
     }
     if constexpr (!std::is_void_v<T>)
@@ -34,7 +33,8 @@ T get(Result<T> result) {
 
 /// Formats 97536 as 97,536 in every locale.
 std::string grouped(std::uint64_t number) {
-    return number < 1000 ? fmt::format("{}", number) : fmt::format("{},{:03}", grouped(number / 1000), number % 1000);
+    return number < 1000 ? gaudi::os::format("{}", number)
+                         : gaudi::os::format("{},{:03}", grouped(number / 1000), number % 1000);
 }
 
 struct Seen {
@@ -46,19 +46,19 @@ struct Seen {
 /// Uses control nodes only: opening a card would take it from its user.
 std::vector<Seen> discover(const Library &library) {
     std::vector<Seen> cards;
-    fmt::print("{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", "card", "module", "bus id", "name", "DRAM", "SRAM",
-               "state");
+    gaudi::os::print(stdout, "{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", "card", "module", "bus id", "name",
+                     "DRAM", "SRAM", "state");
     for (int index = 0; index < 256; ++index) {
         const auto control = DeviceFd::open_control(library, index);
         if (!control)
             continue;
         const Seen card{index, get(control->get().bus_id()), get(control->get().hw_ip())};
         const auto stats = get(control->get().open_stats());
-        fmt::print("{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", index, card.info.module_id, card.bus_id,
-                   reinterpret_cast<const char *>(card.info.card_name),
-                   fmt::format("{} MB", grouped(card.info.dram_size >> 20)),
-                   fmt::format("{} KB", grouped(card.info.sram_size >> 10)),
-                   stats.is_compute_ctx_active ? "in use" : "free");
+        gaudi::os::print(stdout, "{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", index, card.info.module_id,
+                         card.bus_id, reinterpret_cast<const char *>(card.info.card_name),
+                         gaudi::os::format("{} MB", grouped(card.info.dram_size >> 20)),
+                         gaudi::os::format("{} KB", grouped(card.info.sram_size >> 10)),
+                         stats.is_compute_ctx_active ? "in use" : "free");
         cards.push_back(card);
     }
     return cards;
@@ -112,8 +112,8 @@ bool copy_through(const Library &library, const Seen &card, std::vector<std::uin
     const double down = copier.copy(kQueueDown, source.get(), memory.get(), kBytes);
     const double up = copier.copy(kQueueUp, memory.get(), destination.get(), kBytes);
     const bool same = out == back;
-    fmt::print("{:>4} {:>12.1f} GB/s {:>12.1f} GB/s   {}\n", card.index, kBytes / down / 1e9, kBytes / up / 1e9,
-               same ? "every byte arrived" : "BYTES DIFFER");
+    gaudi::os::print(stdout, "{:>4} {:>12.1f} GB/s {:>12.1f} GB/s   {}\n", card.index, kBytes / down / 1e9,
+                     kBytes / up / 1e9, same ? "every byte arrived" : "BYTES DIFFER");
     std::fflush(stdout);
     return same;
 }
@@ -124,18 +124,19 @@ int main() {
     const Library &library = *get(Library::find());
     const std::string version = library.version().value_or("unknown");
     const bool software = version.find("softgaudi") != std::string::npos;
-    fmt::print("libhl-thunk {}{}\n\n", version, software ? "  (SOFTWARE: no Gaudi card is involved)" : "");
+    gaudi::os::print(stdout, "libhl-thunk {}{}\n\n", version,
+                     software ? "  (SOFTWARE: no Gaudi card is involved)" : "");
 
     const std::vector<Seen> cards = discover(library);
     if (cards.empty()) {
-        fmt::print("no card\n");
+        gaudi::os::print(stdout, "no card\n");
         return 1;
     }
 
     std::vector<std::uint32_t> out(kBytes / 4), back(kBytes / 4);
-    fmt::print("\ncopies of {} MiB, host to card and back, checked byte by byte{}\n", kBytes >> 20,
-               software ? " (in software)" : "");
-    fmt::print("{:>4} {:>17} {:>17}\n", "card", "host to card", "card to host");
+    gaudi::os::print(stdout, "\ncopies of {} MiB, host to card and back, checked byte by byte{}\n", kBytes >> 20,
+                     software ? " (in software)" : "");
+    gaudi::os::print(stdout, "{:>4} {:>17} {:>17}\n", "card", "host to card", "card to host");
     bool good = true;
     for (const Seen &card : cards)
         good = copy_through(library, card, out, back) && good;
@@ -143,6 +144,6 @@ int main() {
     const auto start = std::chrono::steady_clock::now();
     std::memcpy(back.data(), out.data(), kBytes);
     const double plain = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("\nmemcpy of the same bytes on this machine: {:.1f} GB/s\n", kBytes / plain / 1e9);
+    gaudi::os::print(stdout, "\nmemcpy of the same bytes on this machine: {:.1f} GB/s\n", kBytes / plain / 1e9);
     return good ? 0 : 1;
 }

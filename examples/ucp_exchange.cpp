@@ -5,9 +5,8 @@
 //                                    (softgaudi_stat); without it, as on real cards, nothing is counted
 //     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA is softhca_stat
 #include "moved.h"
+#include "os/format.h"
 #include "ucp_side.h"
-
-#include <fmt/format.h>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -59,8 +58,8 @@ struct Stats {
 
 std::string size_text(std::uint64_t bytes) {
     return bytes == 0         ? "-"
-           : bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20)
-                              : fmt::format("{} KiB", bytes >> 10);
+           : bytes >= 1 << 20 ? gaudi::os::format("{} MiB", bytes >> 20)
+                              : gaudi::os::format("{} KiB", bytes >> 10);
 }
 
 void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &peer) {
@@ -102,7 +101,7 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
         side.meet();
         return good ? 0 : 3;
     } catch (const std::exception &error) {
-        fmt::print(stderr, "ucp_exchange: {}\n", error.what());
+        gaudi::os::print(stderr, "ucp_exchange: {}\n", error.what());
         return 1;
     }
 }
@@ -110,8 +109,8 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
 const char *verdict(bool good) { return good ? "every byte arrived" : "FAILED"; }
 
 void print_within(const Exchange &what, const Moved &moved, bool good) {
-    fmt::print("{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}  {}\n", what.name, size_text(what.size), what.over,
-               size_text(moved.up), size_text(moved.down), size_text(moved.within), verdict(good));
+    gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}  {}\n", what.name, size_text(what.size),
+                     what.over, size_text(moved.up), size_text(moved.down), size_text(moved.within), verdict(good));
 }
 
 /// The path of the bytes, by the counters of the HCAs.
@@ -122,9 +121,10 @@ const char *path(const Moved &moved, std::size_t size) {
 }
 
 void print_rdma(const Exchange &what, const Moved &moved, bool good) {
-    fmt::print("{} of {} over {}, zero copy {}: {}\n    path: {}\n    host-staged bytes: {}\n", what.name,
-               size_text(what.size), what.over, what.zero_copy ? "allowed" : "forbidden (UCX_IB_GPU_DIRECT_RDMA=n)",
-               verdict(good), good ? path(moved, what.size) : "unknown", moved.staged());
+    gaudi::os::print(stdout, "{} of {} over {}, zero copy {}: {}\n    path: {}\n    host-staged bytes: {}\n", what.name,
+                     size_text(what.size), what.over,
+                     what.zero_copy ? "allowed" : "forbidden (UCX_IB_GPU_DIRECT_RDMA=n)", verdict(good),
+                     good ? path(moved, what.size) : "unknown", moved.staged());
 }
 
 /// Whether every byte arrived, and over RDMA by the expected path.
@@ -181,19 +181,19 @@ int main(int argc, char **argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
     const bool rdma = words.size() == 3 && words[0] == "--rdma";
     if (!rdma && (words.size() > 1 || (words.size() == 1 && words[0].starts_with("-")))) {
-        fmt::print(stderr, "usage: ucp_exchange [STAT] | --rdma STAT HCA-STAT\n");
+        gaudi::os::print(stderr, "usage: ucp_exchange [STAT] | --rdma STAT HCA-STAT\n");
         return 2;
     }
     const Stats stats = rdma ? Stats{argv[2], argv[3]} : Stats{argc == 2 ? argv[1] : nullptr};
     if (!rdma)
-        fmt::print("{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}\n", "two processes", "bytes", "over", "card to host",
-                   "host to card", "within cards");
+        gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}\n", "two processes", "bytes", "over",
+                         "card to host", "host to card", "within cards");
     bool good = true;
     try {
         for (const Exchange &what : rdma ? std::span<const Exchange>(kRdma) : std::span<const Exchange>(kWithin))
             good = run(what, stats) && good;
     } catch (const std::exception &error) {
-        fmt::print(stderr, "ucp_exchange: {}\n", error.what());
+        gaudi::os::print(stderr, "ucp_exchange: {}\n", error.what());
         return 1;
     }
     return good ? 0 : 1;

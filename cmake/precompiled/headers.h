@@ -3,7 +3,8 @@
 /// still includes what it uses: the preset clang compiles without this file.
 #pragma once
 
-#include <fmt/format.h>
+#include "os/format.h"
+
 #include <tl/expected.hpp>
 
 #include <algorithm>

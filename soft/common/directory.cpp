@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/directory.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
+
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -24,20 +25,20 @@ std::string directory_name(const char *variable, std::string_view usual) {
     if (const std::string_view named = env(variable); !named.empty())
         return std::string(named);
     if (const std::string runtime(env("XDG_RUNTIME_DIR")); !runtime.empty() && is_in_memory(runtime))
-        return fmt::format("{}/{}", runtime, usual);
-    return fmt::format("/dev/shm/{}-{}", usual, getuid());
+        return gaudi::os::format("{}/{}", runtime, usual);
+    return gaudi::os::format("/dev/shm/{}-{}", usual, getuid());
 }
 
 Expected<std::string> make_directory(const char *variable, std::string_view usual, std::string_view why) {
     const std::string dir = directory_name(variable, usual);
     const bool named = !env(variable).empty();
     const auto bad = [&](std::string_view what) {
-        return Unexpected(named ? fmt::format("{}={}: {}", variable, dir, what)
-                                : fmt::format("{}: {}; set {} to another directory", dir, what, variable));
+        return Unexpected(named ? gaudi::os::format("{}={}: {}", variable, dir, what)
+                                : gaudi::os::format("{}: {}; set {} to another directory", dir, what, variable));
     };
     struct stat info {};
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
-        return bad(fmt::format("cannot create the directory: {}", std::strerror(errno)));
+        return bad(gaudi::os::format("cannot create the directory: {}", std::strerror(errno)));
     if (named && (stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
         return bad("is not a directory");
     // The default name is predictable: another user may have created a directory or a link there first.
@@ -45,7 +46,7 @@ Expected<std::string> make_directory(const char *variable, std::string_view usua
                    (info.st_mode & 077) != 0))
         return bad("must be a directory of this user with mode 0700");
     if (!is_in_memory(dir))
-        return bad(fmt::format("must be on tmpfs, because {}", why));
+        return bad(gaudi::os::format("must be on tmpfs, because {}", why));
     return dir;
 }
 

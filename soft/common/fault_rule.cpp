@@ -6,7 +6,7 @@ namespace soft {
 Expected<std::string_view> parse_calls(std::string_view rule, const FaultGrammar &grammar, CallPattern &calls) {
     const size_t equals = rule.find('=');
     if (equals == std::string_view::npos)
-        return Unexpected(fmt::format("expected {}", grammar.form));
+        return Unexpected(gaudi::os::format("expected {}", grammar.form));
     std::string_view head = rule.substr(0, equals);
 
     calls.onwards = true;
@@ -24,8 +24,8 @@ Expected<std::string_view> parse_calls(std::string_view rule, const FaultGrammar
     if (const size_t at = head.find('@'); at != std::string_view::npos) {
         calls.device = parse_number<unsigned>(head.substr(at + 1));
         if (!calls.device || *calls.device >= grammar.devices)
-            return Unexpected(
-                fmt::format("the {} after '@' must be a number from 0 to {}", grammar.device, grammar.devices - 1));
+            return Unexpected(gaudi::os::format("the {} after '@' must be a number from 0 to {}", grammar.device,
+                                                grammar.devices - 1));
         head = head.substr(0, at);
     }
     cut_prefix(head, grammar.prefix);

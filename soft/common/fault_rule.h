@@ -3,8 +3,7 @@
 #pragma once
 
 #include "common/parsing.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <atomic>
 #include <cstdint>
@@ -43,7 +42,7 @@ Expected<std::vector<Rule>> parse_rules(std::string_view text, const FaultGramma
         const auto action = parse_calls(piece, grammar, rule);
         const std::string why = action ? std::string(act(*action, rule)) : action.error();
         if (!why.empty())
-            return Unexpected(fmt::format("{}: '{}': {}", grammar.variable, piece, why));
+            return Unexpected(gaudi::os::format("{}: '{}': {}", grammar.variable, piece, why));
         rules.push_back(std::move(rule));
         return {};
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/pace.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ template <class Figure>
 std::string names(const std::vector<Figure> &figures) {
     std::string out;
     for (const Figure &figure : figures)
-        out += fmt::format("{}{}", out.empty() ? "" : ", ", figure.name);
+        out += gaudi::os::format("{}{}", out.empty() ? "" : ", ", figure.name);
     return out;
 }
 
@@ -25,26 +25,27 @@ Expected<void> parse_figures(const char *variable, std::string_view text, const 
                              const std::vector<Cost> &costs) {
     return split(text, ',', [&](std::string_view piece) -> Expected<void> {
         const auto bad = [&](std::string_view what, std::string_view why) {
-            return Unexpected(fmt::format("{}: '{}': {}", variable, what, why));
+            return Unexpected(gaudi::os::format("{}: '{}': {}", variable, what, why));
         };
         const size_t colon = piece.find(':');
         const std::string_view name = piece.substr(0, colon);
         const auto value =
             colon == std::string_view::npos ? std::nullopt : parse_number<double>(piece.substr(colon + 1));
         if (!value || !std::isfinite(*value) || *value < 0)
-            return bad(piece, fmt::format("expected NAME:NUMBER, for example {}:25", rates.front().name));
+            return bad(piece, gaudi::os::format("expected NAME:NUMBER, for example {}:25", rates.front().name));
         const auto rate = std::ranges::find(rates, name, &Rate::name);
         const auto cost = std::ranges::find(costs, name, &Cost::name);
         if (rate != rates.end()) {
             if (*value < kSlowestGBps)
-                return bad(piece, fmt::format("must be at least {} GB/s", kSlowestGBps));
+                return bad(piece, gaudi::os::format("must be at least {} GB/s", kSlowestGBps));
             *rate->ns_per_byte = 1 / *value; // 1 GB/s is one byte per nanosecond
         } else if (cost != costs.end()) {
             if (*value > kLongestUs)
-                return bad(piece, fmt::format("must be at most {} us", kLongestUs));
+                return bad(piece, gaudi::os::format("must be at most {} us", kLongestUs));
             *cost->ns = static_cast<uint64_t>(*value * 1000);
         } else {
-            return bad(name, fmt::format("unknown name; expected {} (GB/s) or {} (us)", names(rates), names(costs)));
+            return bad(name,
+                       gaudi::os::format("unknown name; expected {} (GB/s) or {} (us)", names(rates), names(costs)));
         }
         return {};
     });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/parsing.h"
 
+#include "os/errno_names.h"
+
 #include <cstdlib>
-#include <cstring>
 
 namespace soft {
 
@@ -12,10 +13,9 @@ std::string_view env(const char *name) {
 }
 
 std::optional<int> errno_by_name(std::string_view name) {
-    for (int code = 1; code < 134; ++code) {
-        const char *known = strerrorname_np(code);
-        if (known && name == known)
-            return code;
+    for (const gaudi::os::ErrnoName &known : gaudi::os::kErrnoNames) {
+        if (name == known.name)
+            return known.code;
     }
     if (name == "ENOTSUPP")
         return 524; // internal to the kernel, but some drivers return it

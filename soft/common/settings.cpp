@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/settings.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 namespace soft {
 
@@ -11,7 +11,7 @@ Expected<unsigned> read_count(const char *variable, unsigned usual, unsigned mos
         return usual;
     const auto count = parse_number<unsigned>(text);
     if (!count || *count > most)
-        return Unexpected(fmt::format("{}={}: expected a number from 0 to {}", variable, text, most));
+        return Unexpected(gaudi::os::format("{}={}: expected a number from 0 to {}", variable, text, most));
     return *count;
 }
 

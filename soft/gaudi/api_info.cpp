@@ -2,8 +2,7 @@
 // Exported functions: information.
 #include "call.h"
 #include "information.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <cstring>
@@ -179,7 +178,8 @@ SOFTGAUDI_API int hlthunk_get_engine_status(int fd, char *buffer, uint32_t size,
         return fail(EINVAL);
     if (!call)
         return fail(call.error());
-    std::string text = fmt::format("softgaudi card {}: queue, kind, unit, stream, waiting\n", call.card().index());
+    std::string text =
+        gaudi::os::format("softgaudi card {}: queue, kind, unit, stream, waiting\n", call.card().index());
     {
         const CardLock lock(call.card());
         static constexpr std::array kinds = {"none", "pdma", "edma", "mme", "tpc", "nic", "rotator"};
@@ -187,8 +187,8 @@ SOFTGAUDI_API int hlthunk_get_engine_status(int fd, char *buffer, uint32_t size,
             const Queue known = queue(id);
             const uint32_t load = call.card().context().queue_load[id];
             if (known.engine == Engine::pdma || known.engine == Engine::edma || load != 0)
-                text += fmt::format("{} {} {} {} {}\n", id, kinds[static_cast<size_t>(known.engine)], known.unit,
-                                    known.stream, load);
+                text += gaudi::os::format("{} {} {} {} {}\n", id, kinds[static_cast<size_t>(known.engine)], known.unit,
+                                          known.stream, load);
         }
     }
     if (text.size() > size)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "blocks.h"
 
+#include "os/format.h"
+
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,11 +42,11 @@ void copy_data(int from, int to, Mutex &sides) {
 } // namespace
 
 std::string Blocks::path(uint64_t context, uint32_t handle) const {
-    return fmt::format("{}/block-{}-{}", m_dir, context, handle);
+    return gaudi::os::format("{}/block-{}-{}", m_dir, context, handle);
 }
 
 std::string Blocks::view_path(uint64_t context, uint32_t handle) const {
-    return fmt::format("{}/view-{}-{}", m_dir, context, handle);
+    return gaudi::os::format("{}/view-{}-{}", m_dir, context, handle);
 }
 
 bool Blocks::create(uint64_t context, uint32_t handle, uint64_t size) {
@@ -81,7 +82,7 @@ bool Blocks::scan(bool remove_free) const {
         return false;
     bool held = false;
     while (const dirent *entry = readdir(listing)) {
-        const std::string name = fmt::format("{}/{}", m_dir, entry->d_name);
+        const std::string name = gaudi::os::format("{}/{}", m_dir, entry->d_name);
         if (std::strncmp(entry->d_name, "block-", 6) == 0) {
             const File file(open(name.c_str(), O_RDWR | O_CLOEXEC));
             if (file && is_any_byte_locked(file.get())) {
@@ -103,7 +104,8 @@ int Blocks::export_block(uint64_t context, uint32_t handle, uint32_t mapping, ui
     // An importer must learn which part of the block is exported. The name through which a file was opened is the only
     // data that travels with a descriptor, also to other processes.
     static std::atomic<uint32_t> count{0};
-    const std::string name = fmt::format("{}/dmabuf-{}-{}-{}.{}", m_dir, offset, size, getpid(), count.fetch_add(1));
+    const std::string name =
+        gaudi::os::format("{}/dmabuf-{}-{}-{}.{}", m_dir, offset, size, getpid(), count.fetch_add(1));
     if (link(path(context, handle).c_str(), name.c_str()) != 0)
         return -errno;
     File file(open(name.c_str(), O_RDWR | O_CLOEXEC));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "card.h"
 
+#include "os/format.h"
 #include "queue_thread.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +35,8 @@ void CardLock::unlock() GAUDI_NO_THREAD_SAFETY_ANALYSIS {
 
 Card::Card(const Config &config, Clock &clock, unsigned index)
     : m_config(config), m_clock(clock), m_index(index),
-      m_dir(fmt::format("{}/{}-card{}", config.dir, config.model->name, index)), m_blocks(m_dir, config.quirks.posted) {
+      m_dir(gaudi::os::format("{}/{}-card{}", config.dir, config.model->name, index)),
+      m_blocks(m_dir, config.quirks.posted) {
     if (!set_up(m_dir))
         m_state = nullptr;
 }
@@ -50,7 +51,7 @@ bool Card::set_up(const std::string &dir) {
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST)
         return false;
     const auto make = [&](const char *name) {
-        return File(open(fmt::format("{}/{}", dir, name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        return File(open(gaudi::os::format("{}/{}", dir, name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     };
     m_node = make("accel");
     m_sram = make("sram");
@@ -66,7 +67,7 @@ bool Card::set_up(const std::string &dir) {
     m_compute_id = *compute_id;
     m_control_id = *control_id;
 
-    void *memory = map_shared(fmt::format("{}/state", dir), sizeof(CardState), [](void *fresh) {
+    void *memory = map_shared(gaudi::os::format("{}/state", dir), sizeof(CardState), [](void *fresh) {
         auto *state = static_cast<CardState *>(fresh);
         state->mutex.init();
         state->magic.store(CardState::kMagic, std::memory_order_release);
@@ -157,7 +158,7 @@ void Card::start_context() {
 }
 
 int Card::open_compute() {
-    File node(open(fmt::format("{}/accel", m_dir).c_str(), O_RDWR | O_CLOEXEC));
+    File node(open(gaudi::os::format("{}/accel", m_dir).c_str(), O_RDWR | O_CLOEXEC));
     if (!node)
         return -errno;
     const CardLock lock(*this);
@@ -179,7 +180,7 @@ int Card::open_compute() {
 }
 
 int Card::open_control() {
-    File node(open(fmt::format("{}/control", m_dir).c_str(), O_RDWR | O_CLOEXEC));
+    File node(open(gaudi::os::format("{}/control", m_dir).c_str(), O_RDWR | O_CLOEXEC));
     const CardLock lock(*this);
     if (m_state->lost)
         return -ENODEV;

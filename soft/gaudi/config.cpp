@@ -5,8 +5,7 @@
 #include "common/pace.h"
 #include "common/settings.h"
 #include "functions.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 namespace softgaudi {
 namespace {
@@ -65,7 +64,7 @@ tl::expected<Pace, std::string> parse_pace(std::string_view text) {
             const auto mebibytes = soft::parse_number<uint64_t>(text);
             if (!mebibytes || *mebibytes > 1'000'000)
                 return tl::unexpected(
-                    fmt::format("SOFTGAUDI_PACE: 'null:{}': expected null:MIB with at most 1000000 MiB", text));
+                    gaudi::os::format("SOFTGAUDI_PACE: 'null:{}': expected null:MIB with at most 1000000 MiB", text));
             pace.moved_first = *mebibytes << 20;
         }
         return pace;
@@ -92,7 +91,8 @@ tl::expected<Quirks, std::string> parse_quirks(std::string_view text) {
         else if (piece == "posted")
             quirks.posted = true;
         else
-            return Unexpected(fmt::format("SOFTGAUDI_QUIRKS: '{}': unknown quirk; expected mainline or posted", piece));
+            return Unexpected(
+                gaudi::os::format("SOFTGAUDI_QUIRKS: '{}': unknown quirk; expected mainline or posted", piece));
         return {};
     });
     if (!done)
@@ -109,7 +109,7 @@ tl::expected<Config, std::string> read_config() {
     else if (model == "gaudi3")
         config.model = &gaudi3();
     else
-        return Unexpected(fmt::format("SOFTGAUDI_MODEL={}: unknown model; expected gaudi2 or gaudi3", model));
+        return Unexpected(gaudi::os::format("SOFTGAUDI_MODEL={}: unknown model; expected gaudi2 or gaudi3", model));
 
     std::string wrong;
     if (!assign(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model.h"
 
+#include "os/format.h"
 #include "thunk/abi.h"
-
-#include <fmt/format.h>
 
 namespace softgaudi {
 
@@ -67,7 +66,7 @@ const Model &gaudi3() {
 
 std::string bus_id(unsigned index) {
     static constexpr std::array<uint8_t, kMaxCards> bus = {0x19, 0x1a, 0x33, 0x34, 0x9a, 0x9b, 0xb3, 0xb4};
-    return fmt::format("0000:{:02x}:00.0", bus.at(index));
+    return gaudi::os::format("0000:{:02x}:00.0", bus.at(index));
 }
 
 uint32_t module_id(unsigned index) {

@@ -3,8 +3,7 @@
 
 #include "common/directory.h"
 #include "functions.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -38,7 +37,7 @@ bool Server::set_up() {
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         clock_state = map_clock(m_config.dir);
         if (!clock_state) {
-            report(fmt::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
+            report(gaudi::os::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
             return false;
         }
     }
@@ -46,7 +45,8 @@ bool Server::set_up() {
     for (unsigned i = 0; i < m_config.cards; ++i) {
         m_cards.push_back(std::make_unique<Card>(m_config, *m_clock, i));
         if (!m_cards.back()->ready()) {
-            report(fmt::format("cannot set up card {} in {}: {}", i, m_config.dir, soft::describe_setup_error(errno)));
+            report(gaudi::os::format("cannot set up card {} in {}: {}", i, m_config.dir,
+                                     soft::describe_setup_error(errno)));
             return false;
         }
     }
@@ -56,7 +56,7 @@ bool Server::set_up() {
 Card *Server::find_by_bus_id(const char *bus_id) {
     // Like the driver's library: a short form lacks the domain, a long one is cut.
     const std::string_view given(bus_id, strnlen(bus_id, 12));
-    const std::string name = given.size() == 7 ? fmt::format("0000:{}", given) : std::string(given);
+    const std::string name = given.size() == 7 ? gaudi::os::format("0000:{}", given) : std::string(given);
     for (const auto &card : m_cards)
         if (softgaudi::bus_id(card->index()) == name)
             return card.get();

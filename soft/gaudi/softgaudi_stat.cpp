@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // softgaudi_stat: prints what the cards of a software server did for all processes since the server was created.
+#include "os/format.h"
 #include "server.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -43,13 +43,14 @@ nlohmann::ordered_json report(Card &card) {
 }
 
 void print(const nlohmann::ordered_json &card) {
-    fmt::print("card {} ({}, module {}){}\n", card["card"].get<unsigned>(), card["bus_id"].get<std::string>(),
-               card["module_id"].get<unsigned>(), card["in_use"].get<bool>() ? ", in use" : "");
+    gaudi::os::print(stdout, "card {} ({}, module {}){}\n", card["card"].get<unsigned>(),
+                     card["bus_id"].get<std::string>(), card["module_id"].get<unsigned>(),
+                     card["in_use"].get<bool>() ? ", in use" : "");
     for (const auto &[key, value] : card.items())
         if (value.is_number_unsigned() && value.get<uint64_t>() != 0 && key != "card" && key != "module_id")
-            fmt::print("  {:<24} {}\n", key, value.get<uint64_t>());
+            gaudi::os::print(stdout, "  {:<24} {}\n", key, value.get<uint64_t>());
     for (const auto &[name, count] : card["calls"].items())
-        fmt::print("  hlthunk_{:<40} {}\n", name, count.get<uint64_t>());
+        gaudi::os::print(stdout, "  hlthunk_{:<40} {}\n", name, count.get<uint64_t>());
 }
 
 } // namespace
@@ -72,7 +73,7 @@ int main(int argc, char **argv) try {
         nlohmann::ordered_json all{{"schema", 1}, {"software", true}, {"cards", cards}};
         if (server->clock().is_virtual())
             all["clock_ns"] = server->clock().now();
-        fmt::print("{}\n", all.dump(2));
+        gaudi::os::print(stdout, "{}\n", all.dump(2));
         return 0;
     }
     for (const auto &card : cards)

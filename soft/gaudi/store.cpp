@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "store.h"
 
+#include "os/format.h"
+
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -91,6 +92,6 @@ bool is_byte_locked(int fd, uint64_t position) { return is_locked(fd, lock_range
 
 bool is_any_byte_locked(int fd) { return is_locked(fd, lock_range(F_WRLCK, 0, 0)); }
 
-File reopen(int fd) { return File(open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC)); }
+File reopen(int fd) { return File(open(gaudi::os::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC)); }
 
 } // namespace softgaudi

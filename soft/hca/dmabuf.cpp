@@ -3,9 +3,9 @@
 
 #include "gaudi/state.h"
 #include "gaudi/store.h"
+#include "os/format.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ namespace {
 
 /// Whether the card whose memory is in `dir` was reset or lost since it was opened; false without such a card.
 bool is_card_down(const std::string &dir) {
-    const softgaudi::File file(open(fmt::format("{}/state", dir).c_str(), O_RDONLY | O_CLOEXEC));
+    const softgaudi::File file(open(gaudi::os::format("{}/state", dir).c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0 || static_cast<size_t>(info.st_size) != sizeof(softgaudi::CardState))
         return false;
@@ -40,7 +40,7 @@ tl::expected<DmaBuf, int> inspect_dmabuf(int fd) {
     if (fcntl(fd, F_GETFD) < 0)
         return tl::unexpected(EBADF);
     std::array<char, PATH_MAX> link{};
-    if (readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), link.data(), link.size() - 1) < 0)
+    if (readlink(gaudi::os::format("/proc/self/fd/{}", fd).c_str(), link.data(), link.size() - 1) < 0)
         return tl::unexpected(EBADF);
     const std::string path = link.data();
     if (path.starts_with("/dmabuf:")) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events.h"
 
+#include "os/format.h"
 #include "report.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,9 +23,9 @@ void write_record(const std::string &path, const void *record, size_t bytes) {
     if (error == ENOENT || error == ENXIO || error == EPIPE)
         return; // the context, the channel or its process has just ended
     if (mark_reported(Shortage::event, error))
-        report(fmt::format("lost an event, because {} cannot be written: {}{}; a program that waits for it may "
-                           "hang",
-                           path, std::strerror(error), error == EAGAIN ? " (it is full of unread events)" : ""));
+        report(gaudi::os::format("lost an event, because {} cannot be written: {}{}; a program that waits for it may "
+                                 "hang",
+                                 path, std::strerror(error), error == EAGAIN ? " (it is full of unread events)" : ""));
 }
 
 } // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabric.h"
 
+#include "os/format.h"
+
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@ uint64_t place_byte(uint32_t process) { return kFileBytes + process; }
 } // namespace
 
 std::unique_ptr<Fabric> Fabric::open(const std::string &dir) {
-    const std::string path = fmt::format("{}/fabric", dir);
+    const std::string path = gaudi::os::format("{}/fabric", dir);
     void *memory = softgaudi::map_shared(path, kFileBytes, [](void *fresh) {
         auto *state = static_cast<State *>(fresh);
         state->tables.init();
@@ -101,9 +102,9 @@ unsigned char *Fabric::memory(const Extent &extent) const {
     return reinterpret_cast<unsigned char *>(m_state) + kQueueMemory + extent.first * kUnit;
 }
 
-std::string Fabric::context_fifo(uint32_t id) const { return fmt::format("{}/events-{:x}", m_dir, id); }
+std::string Fabric::context_fifo(uint32_t id) const { return gaudi::os::format("{}/events-{:x}", m_dir, id); }
 
-std::string Fabric::channel_fifo(uint32_t id) const { return fmt::format("{}/channel-{:x}", m_dir, id); }
+std::string Fabric::channel_fifo(uint32_t id) const { return gaudi::os::format("{}/channel-{:x}", m_dir, id); }
 
 // ---- destruction of objects: clearing the id first keeps other processes from starting to use one
 

@@ -3,9 +3,9 @@
 
 #include "common/directory.h"
 #include "events.h"
+#include "os/format.h"
 #include "report.h"
 
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -38,14 +38,14 @@ Hca::Hca(Config config) : m_config(std::move(config)), m_fault_counts(m_config.f
 bool Hca::set_up() {
     m_fabric = Fabric::open(m_config.dir);
     if (!m_fabric) {
-        report(fmt::format("cannot set up {}/fabric: {}", m_config.dir, soft::describe_setup_error(errno)));
+        report(gaudi::os::format("cannot set up {}/fabric: {}", m_config.dir, soft::describe_setup_error(errno)));
         return false;
     }
     if (!m_fabric->join()) {
         report(errno == ENOMEM
-                   ? fmt::format("cannot join the fabric in {}: it is full; set SOFTHCA_DIR to another directory",
-                                 m_config.dir)
-                   : fmt::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
+                   ? gaudi::os::format("cannot join the fabric in {}: it is full; set SOFTHCA_DIR to another directory",
+                                       m_config.dir)
+                   : gaudi::os::format("cannot join the fabric in {}: {}", m_config.dir, std::strerror(errno)));
         return false;
     }
     // Engines of other processes access this process's memory without its help, as a NIC does.
@@ -64,7 +64,7 @@ bool Hca::make_clock() {
         mkdir(m_config.clock_dir.c_str(), 0700);
         state = softgaudi::map_clock(m_config.clock_dir);
         if (!state) {
-            report(fmt::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
+            report(gaudi::os::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
             return false;
         }
     }
@@ -79,11 +79,11 @@ void Hca::name_devices() {
         device.index = i;
         device.verbs.node_type = IBV_NODE_CA;
         device.verbs.transport_type = IBV_TRANSPORT_IB;
-        copy(device.verbs.name, fmt::format("softhca{}", i));
-        copy(device.verbs.dev_name, fmt::format("uverbs_softhca{}", i));
-        copy(device.verbs.dev_path, fmt::format("/sys/class/infiniband_verbs/uverbs_softhca{}", i));
+        copy(device.verbs.name, gaudi::os::format("softhca{}", i));
+        copy(device.verbs.dev_name, gaudi::os::format("uverbs_softhca{}", i));
+        copy(device.verbs.dev_path, gaudi::os::format("/sys/class/infiniband_verbs/uverbs_softhca{}", i));
         // The grandparent is the PCI device: UCX takes the address, and the distances, from there.
-        copy(device.verbs.ibdev_path, fmt::format("/sys/bus/pci/devices/{}/infiniband/softhca{}", bus_id(i), i));
+        copy(device.verbs.ibdev_path, gaudi::os::format("/sys/bus/pci/devices/{}/infiniband/softhca{}", bus_id(i), i));
     }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "peers.h"
 
+#include "os/format.h"
 #include "os/system_call.h"
 #include "report.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ constexpr size_t kImports = 64;
 File open_descriptor(int32_t pid, int fd, bool own) {
     // A new open file description where possible: it does not prolong the export. A dma-buf of the kernel can only be
     // shared.
-    if (File file(open(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), O_RDWR | O_CLOEXEC)); file)
+    if (File file(open(gaudi::os::format("/proc/{}/fd/{}", pid, fd).c_str(), O_RDWR | O_CLOEXEC)); file)
         return file;
     if (own)
         return File(fcntl(fd, F_DUPFD_CLOEXEC, 0));
@@ -53,10 +53,10 @@ void report_refused_import(const MrEntry &region, int32_t pid, int error) {
     if (error == ENOENT || error == ESRCH)
         return; // the process has exited, which the retries of the request detect
     if (mark_reported(Shortage::import, error))
-        report(
-            fmt::format("cannot open the dma-buf of a memory region (descriptor {} of process {}): {}; requests that "
-                        "use it fail{}",
-                        region.fd, pid, std::strerror(error), import_advice(error)));
+        report(gaudi::os::format(
+            "cannot open the dma-buf of a memory region (descriptor {} of process {}): {}; requests that "
+            "use it fail{}",
+            region.fd, pid, std::strerror(error), import_advice(error)));
 }
 
 } // namespace

@@ -3,8 +3,8 @@
 // region.
 #include "common/directory.h"
 #include "hca.h"
+#include "os/format.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -50,7 +50,7 @@ Json report(State &state, unsigned device) {
         }
     }
     return {
-        {"device", fmt::format("softhca{}", device)},
+        {"device", gaudi::os::format("softhca{}", device)},
         {"bus_id", bus_id(device)},
         {"link", entry.down.load() != 0 ? "down" : "up"},
         {"sends", entry.sends.load()},
@@ -67,22 +67,23 @@ Json report(State &state, unsigned device) {
 }
 
 void print(const Json &device) {
-    fmt::print("{} ({}), link {}\n", device["device"].get<std::string>(), device["bus_id"].get<std::string>(),
-               device["link"].get<std::string>());
+    gaudi::os::print(stdout, "{} ({}), link {}\n", device["device"].get<std::string>(),
+                     device["bus_id"].get<std::string>(), device["link"].get<std::string>());
     const auto numbers = [](const Json &from, std::string_view prefix) {
         for (const auto &[key, value] : from.items())
             if (value.is_number_unsigned() && value.get<uint64_t>() != 0)
-                fmt::print("  {:<32} {}\n", fmt::format("{}{}", prefix, key), value.get<uint64_t>());
+                gaudi::os::print(stdout, "  {:<32} {}\n", gaudi::os::format("{}{}", prefix, key),
+                                 value.get<uint64_t>());
     };
     numbers(device, "");
     numbers(device["host"], "host ");
     numbers(device["dmabuf"], "dmabuf ");
     for (const Json &region : device["regions"]) {
-        fmt::print("  region {:#x}: {} of process {}, {:#x} + {}: local {}r {}w, remote {}r {}w\n",
-                   region["key"].get<uint32_t>(), region["kind"].get<std::string>(), region["pid"].get<int>(),
-                   region["address"].get<uint64_t>(), region["length"].get<uint64_t>(),
-                   region["local_read"].get<uint64_t>(), region["local_written"].get<uint64_t>(),
-                   region["remote_read"].get<uint64_t>(), region["remote_written"].get<uint64_t>());
+        gaudi::os::print(stdout, "  region {:#x}: {} of process {}, {:#x} + {}: local {}r {}w, remote {}r {}w\n",
+                         region["key"].get<uint32_t>(), region["kind"].get<std::string>(), region["pid"].get<int>(),
+                         region["address"].get<uint64_t>(), region["length"].get<uint64_t>(),
+                         region["local_read"].get<uint64_t>(), region["local_written"].get<uint64_t>(),
+                         region["remote_read"].get<uint64_t>(), region["remote_written"].get<uint64_t>());
     }
 }
 
@@ -98,19 +99,20 @@ int main(int argc, char **argv) try {
     }
     const auto config = read_config();
     if (!config) {
-        fmt::print(stderr, "softhca: {}\n", config.error());
+        gaudi::os::print(stderr, "softhca: {}\n", config.error());
         return 1;
     }
     const auto fabric = Fabric::open(config->dir);
     if (!fabric) {
-        fmt::print(stderr, "softhca: cannot set up {}/fabric: {}\n", config->dir, soft::describe_setup_error(errno));
+        gaudi::os::print(stderr, "softhca: cannot set up {}/fabric: {}\n", config->dir,
+                         soft::describe_setup_error(errno));
         return 1;
     }
     Json devices = Json::array();
     for (unsigned i = 0; i < config->devices; ++i)
         devices.push_back(report(fabric->state(), i));
     if (option == "--json") {
-        fmt::print("{}\n", Json{{"schema", 1}, {"software", true}, {"devices", devices}}.dump(2));
+        gaudi::os::print(stdout, "{}\n", Json{{"schema", 1}, {"software", true}, {"devices", devices}}.dump(2));
         return 0;
     }
     for (const Json &device : devices)

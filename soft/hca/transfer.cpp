@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transfer.h"
 
+#include "os/format.h"
 #include "os/system_call.h"
 #include "report.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ void report_failed_copy(int32_t pid) {
                                              "namespace, kernel.yama.ptrace_scope below 2"
                          : error == ENOSPC ? "; the tmpfs that holds it is full"
                                            : "";
-    report(fmt::format("cannot access the memory of {}: {}; requests that need it fail{}",
-                       pid == 0 ? "a card" : fmt::format("process {}", pid), std::strerror(error), advice));
+    report(gaudi::os::format("cannot access the memory of {}: {}; requests that need it fail{}",
+                             pid == 0 ? "a card" : gaudi::os::format("process {}", pid), std::strerror(error), advice));
 }
 
 bool vm_copy(long call, int32_t pid, uint64_t address, void *local_bytes, size_t bytes) {
@@ -53,9 +53,10 @@ bool mapped_copy(int fd, uint64_t offset, void *local_bytes, size_t bytes, bool 
     void *memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
     if (memory == MAP_FAILED) {
         if (const int error = errno; mark_reported(Shortage::map, error))
-            report(fmt::format("cannot map a dma-buf of the kernel: {}; requests that use it fail (its driver may "
-                               "not support mmap)",
-                               std::strerror(error)));
+            report(
+                gaudi::os::format("cannot map a dma-buf of the kernel: {}; requests that use it fail (its driver may "
+                                  "not support mmap)",
+                                  std::strerror(error)));
         return false;
     }
     const auto address = reinterpret_cast<uint64_t>(memory) + (offset - begin);

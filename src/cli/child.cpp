@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "child.h"
 
+#include "os/format.h"
 #include "thunk/fd.h"
-
-#include <fmt/format.h>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -58,7 +57,7 @@ int wait_for_child(pid_t child, const sigset_t &set, int &ended_by) {
 }
 
 int report_failed_start(const std::string &program, int error) {
-    fmt::print(stderr, "ucx_gaudi: cannot run '{}': {}\n", program, std::strerror(error));
+    os::print(stderr, "ucx_gaudi: cannot run '{}': {}\n", program, std::strerror(error));
     return error == ENOENT ? 127 : 126;
 }
 

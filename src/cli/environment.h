@@ -2,7 +2,7 @@
 // The variables that a run sets, kept in order so that they can be printed.
 #pragma once
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,15 +24,15 @@ public:
     /// Puts `value` in front of a list of paths.
     void prepend(const char *name, const std::string &value) {
         const char *old = std::getenv(name);
-        set(name, old && *old ? fmt::format("{}:{}", value, old) : value);
+        set(name, old && *old ? os::format("{}:{}", value, old) : value);
     }
     void append(const char *name, const std::string &value) {
         const char *old = std::getenv(name);
-        set(name, old && *old ? fmt::format("{}:{}", old, value) : value);
+        set(name, old && *old ? os::format("{}:{}", old, value) : value);
     }
     void print() const {
         for (const std::string &name : m_names)
-            fmt::print(stderr, "{}={}\n", name, std::getenv(name.c_str()));
+            os::print(stderr, "{}={}\n", name, std::getenv(name.c_str()));
     }
 
 private:

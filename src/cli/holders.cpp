@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "holders.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <sys/stat.h>
 
@@ -79,7 +79,7 @@ bool holds(const fs::path &process, const fs::path &node, const struct stat &wan
 std::vector<Holder> find_holders(const thunk::Device &control) {
     std::vector<Holder> found;
     std::error_code error;
-    const fs::path node = compute_node(fs::read_symlink(fmt::format("/proc/self/fd/{}", control.fd()), error));
+    const fs::path node = compute_node(fs::read_symlink(os::format("/proc/self/fd/{}", control.fd()), error));
     struct stat wanted {};
     if (error || ::stat(node.c_str(), &wanted) != 0)
         return found;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ib_module.h"
 
+#include "os/format.h"
 #include "path_list.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <optional>
 #include <string_view>
@@ -62,9 +60,9 @@ OrSentence<void> check_ib_module(const Ucx &ucx, const std::string &name) {
     if (has_ib_module(ucx).value_or(true))
         return {};
     const std::vector<std::string> others = list_fetched_with_ib();
-    return Sentence(fmt::format("--hca: the UCX of --ucx {} cannot use an HCA: there is no libuct_ib in {}{}", name,
-                                (ucx.libraries / "ucx").string(),
-                                others.empty() ? "" : fmt::format("; use --ucx {}", fmt::join(others, " or --ucx "))));
+    return Sentence(os::format("--hca: the UCX of --ucx {} cannot use an HCA: there is no libuct_ib in {}{}", name,
+                               (ucx.libraries / "ucx").string(),
+                               others.empty() ? "" : os::format("; use --ucx {}", os::join(others, " or --ucx "))));
 }
 
 } // namespace gaudi::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "info.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -12,12 +12,12 @@ namespace gaudi::cli {
 int run_info(bool json) {
     const auto report = make_report();
     if (!report) {
-        fmt::print(stderr, "ucx_gaudi: {}\n", report.error());
+        os::print(stderr, "ucx_gaudi: {}\n", report.error());
         return 1;
     }
     const std::string text = json ? format_json(*report) : format_text(*report);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        fmt::print(stderr, "ucx_gaudi: cannot write to stdout: {}\n", std::strerror(errno));
+        os::print(stderr, "ucx_gaudi: cannot write to stdout: {}\n", std::strerror(errno));
         return 1;
     }
     return 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "info.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <array>
@@ -18,8 +16,8 @@ class Text {
 public:
     /// A further value of the key above has an empty key.
     void line(std::string_view key, std::string_view value) {
-        const std::string label = key.empty() ? "" : fmt::format("{}:", key);
-        fmt::format_to(std::back_inserter(m_text), "{:<17}{}\n", label, value);
+        const std::string label = key.empty() ? "" : os::format("{}:", key);
+        m_text += os::format("{:<17}{}\n", label, value);
     }
     void table(const std::vector<Row> &rows) {
         std::array<std::size_t, kColumns> widths{};
@@ -28,8 +26,8 @@ public:
                 widths[i] = std::max(widths[i], row[i].size());
         for (const Row &row : rows) {
             for (std::size_t i = 0; i + 1 < kColumns; ++i)
-                fmt::format_to(std::back_inserter(m_text), "{:<{}}  ", row[i], widths[i]);
-            fmt::format_to(std::back_inserter(m_text), "{}\n", row.back());
+                m_text += os::format("{:<{}}  ", row[i], widths[i]);
+            m_text += os::format("{}\n", row.back());
         }
     }
     std::string take() { return std::move(m_text); }
@@ -38,7 +36,7 @@ private:
     std::string m_text;
 };
 
-std::string mebibytes(std::uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
+std::string mebibytes(std::uint64_t bytes) { return os::format("{} MiB", bytes >> 20); }
 
 std::string holder_text(const CardReport &card) {
     if (!card.in_use)
@@ -47,15 +45,15 @@ std::string holder_text(const CardReport &card) {
         return "another process";
     std::vector<std::string> all;
     for (const Holder &holder : card.holders)
-        all.push_back(fmt::format("pid {} ({})", holder.pid, holder.command));
-    return fmt::format("{}", fmt::join(all, ", "));
+        all.push_back(os::format("pid {} ({})", holder.pid, holder.command));
+    return os::format("{}", os::join(all, ", "));
 }
 
 Row row(const CardReport &card) {
     return {std::to_string(card.index),
             std::to_string(card.module_id),
             card.bus_id,
-            card.card_name.empty() ? card.model : fmt::format("{} ({})", card.model, card.card_name),
+            card.card_name.empty() ? card.model : os::format("{} ({})", card.model, card.card_name),
             mebibytes(card.memory_total),
             card.memory_free ? mebibytes(*card.memory_free) : "unknown",
             card.state,
@@ -65,14 +63,14 @@ Row row(const CardReport &card) {
 std::string library_text(const std::optional<LibraryReport> &library) {
     if (!library)
         return "not found";
-    return fmt::format("{}, version {}", library->path, library->version);
+    return os::format("{}, version {}", library->path, library->version);
 }
 
 std::string ucx_text(const UcxReport &ucx) {
     const std::string_view remark = ucx.version.empty() ? "does not load"
                                     : ucx.supported     ? ""
                                                         : ", too old: 1.22 is needed";
-    return fmt::format("{}{}, {} ({})", ucx.version, remark, ucx.libucs, ucx.source);
+    return os::format("{}{}, {} ({})", ucx.version, remark, ucx.libucs, ucx.source);
 }
 
 std::string plugin_path_text(const Report &report) {
@@ -100,7 +98,7 @@ std::string format_text(const Report &report) {
         out.line("cards", report.why_no_card);
         return out.take();
     }
-    out.line("cards", fmt::format("{}\n", report.cards.size()));
+    out.line("cards", os::format("{}\n", report.cards.size()));
     std::vector<Row> rows = {{"index", "module", "bus id", "model", "memory", "free", "state", "holder"}};
     for (const CardReport &card : report.cards)
         rows.push_back(row(card));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "links.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <string_view>
@@ -16,7 +16,7 @@ std::string plain_name(const std::string &file) {
     const std::size_t end = file.find(".so.");
     if (end == std::string::npos || !file.starts_with("libuc"))
         return {};
-    return fmt::format("{}.so.0", std::string_view(file).substr(0, std::min(end, file.find('-'))));
+    return os::format("{}.so.0", std::string_view(file).substr(0, std::min(end, file.find('-'))));
 }
 
 void link_all(const fs::path &from, const fs::path &to) {
@@ -35,7 +35,7 @@ OrSentence<void> link_plain_names(const Ucx &ucx, const fs::path &directory) {
         link_all(ucx.libraries, directory);
         link_all(ucx.libraries / "ucx", directory / "ucx"); // UCX looks for modules beside the libucs that was loaded
     } catch (const fs::filesystem_error &error) {
-        return Sentence(fmt::format("cannot create links to the UCX in {}: {}", ucx.libraries.string(), error.what()));
+        return Sentence(os::format("cannot create links to the UCX in {}: {}", ucx.libraries.string(), error.what()));
     }
     return {};
 }

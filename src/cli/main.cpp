@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "info.h"
+#include "os/format.h"
 #include "places.h"
 #include "run.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -22,18 +22,18 @@ class Help : public CLI::Formatter {
 public:
     Help() { column_width(24); }
     std::string make_usage(const CLI::App *app, std::string) const override {
-        const std::string name = app->get_parent() ? fmt::format(" {}", app->get_name()) : " COMMAND";
-        return fmt::format("usage: ucx_gaudi{} [OPTIONS]{}\n", name, name == " run" ? " -- COMMAND [ARGS]" : "");
+        const std::string name = app->get_parent() ? os::format(" {}", app->get_name()) : " COMMAND";
+        return os::format("usage: ucx_gaudi{} [OPTIONS]{}\n", name, name == " run" ? " -- COMMAND [ARGS]" : "");
     }
 };
 
 int print_plugin_path() {
     const auto directory = find_module_directory();
     if (!directory) {
-        fmt::print(stderr, "ucx_gaudi: {}\n", directory.error());
+        os::print(stderr, "ucx_gaudi: {}\n", directory.error());
         return 1;
     }
-    fmt::print("{}\n", directory->string());
+    os::print(stdout, "{}\n", directory->string());
     return 0;
 }
 
@@ -42,8 +42,8 @@ int report_usage(const CLI::App &app, std::string text) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     std::string command = "ucx_gaudi";
     for (const CLI::App *chosen : app.get_subcommands())
-        command = fmt::format("ucx_gaudi {}", chosen->get_name());
-    fmt::print(stderr, "ucx_gaudi: {}; see {} --help\n", text, command);
+        command = os::format("ucx_gaudi {}", chosen->get_name());
+    os::print(stderr, "ucx_gaudi: {}; see {} --help\n", text, command);
     return kUsage;
 }
 
@@ -102,11 +102,11 @@ int main_of(std::vector<std::string> words) {
         words.erase(cut, words.end());
     }
     if (words.empty() && options.command.empty()) {
-        fmt::print(stderr, "{}", app.help());
+        os::print(stderr, "{}", app.help());
         return kUsage;
     }
     if (!words.empty() && !words.front().starts_with('-') && !is_command(app, words.front()))
-        return report_usage(app, fmt::format("there is no command '{}'", words.front()));
+        return report_usage(app, os::format("there is no command '{}'", words.front()));
     std::reverse(words.begin(), words.end()); // the order that CLI11 expects
     try {
         app.parse(std::move(words));
@@ -132,7 +132,7 @@ int main(int count, char **words) {
     try {
         return gaudi::cli::main_of({words + 1, words + count});
     } catch (const std::exception &error) {
-        fmt::print(stderr, "ucx_gaudi: {}\n", error.what());
+        gaudi::os::print(stderr, "ucx_gaudi: {}\n", error.what());
         return 1;
     }
 }

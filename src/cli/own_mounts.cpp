@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "own_mounts.h"
 
+#include "os/format.h"
 #include "thunk/fd.h"
-
-#include <fmt/format.h>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -29,14 +28,14 @@ OrSentence<void> enter_own_mounts() {
     const auto group = ::getegid();
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
         return Sentence(
-            fmt::format("user and mount namespaces are not allowed on this machine: {}", std::strerror(errno)));
+            os::format("user and mount namespaces are not allowed on this machine: {}", std::strerror(errno)));
     // An unprivileged process may map its group only after it has given up changing its groups.
     if (!write_once("/proc/self/setgroups", "deny") ||
-        !write_once("/proc/self/uid_map", fmt::format("{} {} 1", user, user)) ||
-        !write_once("/proc/self/gid_map", fmt::format("{} {} 1", group, group)))
-        return Sentence(fmt::format("cannot map user and group into a user namespace: {}", std::strerror(errno)));
+        !write_once("/proc/self/uid_map", os::format("{} {} 1", user, user)) ||
+        !write_once("/proc/self/gid_map", os::format("{} {} 1", group, group)))
+        return Sentence(os::format("cannot map user and group into a user namespace: {}", std::strerror(errno)));
     if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return Sentence(fmt::format("cannot make mounts private to this run: {}", std::strerror(errno)));
+        return Sentence(os::format("cannot make mounts private to this run: {}", std::strerror(errno)));
     return {};
 }
 

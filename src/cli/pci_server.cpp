@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pci_server.h"
 
+#include "os/format.h"
 #include "thunk/abi.h"
-
-#include <fmt/format.h>
 
 #include <array>
 #include <fstream>
@@ -36,13 +35,13 @@ public:
 
     /// Adds the function bus:slot.0 below `parent`; returns its path.
     fs::path add(const fs::path &parent, unsigned bus, unsigned slot, const Kind &kind, unsigned socket) {
-        const std::string address = fmt::format("0000:{:02x}:{:02x}.0", bus, slot);
+        const std::string address = os::format("0000:{:02x}:{:02x}.0", bus, slot);
         fs::path place = parent / address;
         fs::create_directories(m_devices / place);
-        write(place / "vendor", fmt::format("{:#06x}", kind.vendor));
-        write(place / "device", fmt::format("{:#06x}", kind.device));
-        write(place / "class", fmt::format("{:#08x}", kind.pci_class));
-        write(place / "numa_node", fmt::format("{}", socket));
+        write(place / "vendor", os::format("{:#06x}", kind.vendor));
+        write(place / "device", os::format("{:#06x}", kind.device));
+        write(place / "class", os::format("{:#08x}", kind.pci_class));
+        write(place / "numa_node", os::format("{}", socket));
         write(place / "current_link_speed", "16.0 GT/s PCIe");
         write(place / "current_link_width", "16");
         m_functions.push_back({address, place});
@@ -66,7 +65,7 @@ private:
 
 void add_switch(Writer &writer, const Switch &one, const Kind &card, unsigned hcas) {
     const unsigned bus = one.first_card;
-    const fs::path complex = fmt::format("pci0000:{:02x}", bus - 3);
+    const fs::path complex = os::format("pci0000:{:02x}", bus - 3);
     const fs::path port = writer.add(complex, bus - 3, 1, kRootPort, one.socket);
     const fs::path up = writer.add(port, bus - 2, 0, kSwitchPort, one.socket);
     const auto add_below = [&](unsigned slot, const Kind &kind) { // each slot is a bus behind a port of its own
@@ -76,7 +75,7 @@ void add_switch(Writer &writer, const Switch &one, const Kind &card, unsigned hc
     add_below(0, card);
     add_below(1, card);
     if (one.hca < hcas)
-        writer.add_directory(add_below(3, kHca) / "infiniband" / fmt::format("softhca{}", one.hca));
+        writer.add_directory(add_below(3, kHca) / "infiniband" / os::format("softhca{}", one.hca));
 }
 
 } // namespace
@@ -88,7 +87,7 @@ OrSentence<std::vector<PciFunction>> write_pci_server(const fs::path &devices, b
             add_switch(writer, one, gaudi3 ? kGaudi3 : kGaudi2, hcas);
         return writer.take();
     } catch (const std::exception &error) { // of the file system or of a stream
-        return Sentence(fmt::format("cannot write the PCI tree to {}: {}", devices.string(), error.what()));
+        return Sentence(os::format("cannot write the PCI tree to {}: {}", devices.string(), error.what()));
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "private_directory.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -107,22 +107,22 @@ OrSentence<PrivateDirectory> PrivateDirectory::make() {
     for (const fs::path &base : places)
         remove_leftovers(base);
     for (int tries = 0; tries < 10; ++tries) { // another run may remove it before it is locked
-        std::string name = fmt::format("{}/{}{}-XXXXXX", places.front().string(), kPrefix, ::getpid());
+        std::string name = os::format("{}/{}{}-XXXXXX", places.front().string(), kPrefix, ::getpid());
         if (!::mkdtemp(name.data()))
             return Sentence(
-                fmt::format("cannot create a directory in {}: {}", places.front().string(), std::strerror(errno)));
+                os::format("cannot create a directory in {}: {}", places.front().string(), std::strerror(errno)));
         if (auto locked = lock(name))
             return PrivateDirectory(name, std::move(*locked));
     }
-    return Sentence(fmt::format("cannot lock a new directory in {}: another process removes or locks each of them",
-                                places.front().string()));
+    return Sentence(os::format("cannot lock a new directory in {}: another process removes or locks each of them",
+                               places.front().string()));
 }
 
 PrivateDirectory::~PrivateDirectory() {
     if (m_path.empty())
         return;
     if (const std::error_code error = remove_tree(m_path))
-        fmt::print(stderr, "ucx_gaudi: cannot remove {}: {}\n", m_path.string(), error.message());
+        os::print(stderr, "ucx_gaudi: cannot remove {}: {}\n", m_path.string(), error.message());
 }
 
 } // namespace gaudi::cli

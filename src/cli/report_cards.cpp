@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "os/format.h"
 #include "report.h"
 
 #include "gaudi/card/cards.h"
 #include "thunk/owners.h"
-
-#include <fmt/format.h>
 
 #include <cstring>
 #include <map>
@@ -34,7 +33,7 @@ std::string model_name(std::uint32_t device_id) {
     case HL_PCI_ID_GAUDI3:
         return "gaudi3";
     default:
-        return fmt::format("device {:#06x}", device_id);
+        return os::format("device {:#06x}", device_id);
     }
 }
 
@@ -53,14 +52,14 @@ std::string state_name(thunk::Status status) {
     case thunk::Status::in_reset_after_release:
         return "in reset after release";
     }
-    return fmt::format("state {}", static_cast<int>(status)); // of a newer driver
+    return os::format("state {}", static_cast<int>(status)); // of a newer driver
 }
 
 void query(const thunk::Device &control, CardReport &report) {
     if (const auto status = control.status())
         report.state = state_name(*status);
     else
-        report.state = fmt::format("unknown ({})", thunk::errno_name(status.error().code));
+        report.state = os::format("unknown ({})", thunk::errno_name(status.error().code));
     if (const auto usage = control.dram_usage())
         report.memory_free = usage->dram_free_mem;
     if (const auto stats = control.open_stats())

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "os/format.h"
 #include "report.h"
 
 #include "path_list.h"
 #include "ucx.h"
 #include "ucx_probe.h"
-
-#include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +53,7 @@ std::vector<UcxReport> report_ucx() {
     for (const FetchedUcx &build : list_fetched_ucx()) {
         if (build.name != "rapids") // another name of a rapids-* one
             found.push_back(
-                {fmt::format("--ucx {}", build.name), build.ucx.libucs.string(), UcxProbe(build.ucx.libucp.string())});
+                {os::format("--ucx {}", build.name), build.ucx.libucs.string(), UcxProbe(build.ucx.libucp.string())});
     }
     for (const fs::path &directory : list_python_packages()) {
         for (const Ucx &ucx : find_ucx_in(directory))

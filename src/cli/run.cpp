@@ -5,14 +5,12 @@
 #include "environment.h"
 #include "ib_module.h"
 #include "links.h"
+#include "os/format.h"
 #include "path_list.h"
 #include "places.h"
 #include "private_directory.h"
 #include "topology.h"
 #include "ucx.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sys/stat.h>
 
@@ -34,18 +32,18 @@ OrSentence<fs::path> make_shared_server(const std::string &name) {
     fs::path path = fs::absolute(name, error).lexically_normal();
     if (!is_in_memory(fs::exists(path, error) ? path : path.parent_path()))
         return Sentence(
-            fmt::format("--dir {}: must be on tmpfs, for example in /dev/shm: it holds the memory of the cards", name));
+            os::format("--dir {}: must be on tmpfs, for example in /dev/shm: it holds the memory of the cards", name));
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-        return Sentence(fmt::format("--dir {}: cannot create it: {}", name, std::strerror(errno)));
+        return Sentence(os::format("--dir {}: cannot create it: {}", name, std::strerror(errno)));
     if (!fs::is_directory(path, error))
-        return Sentence(fmt::format("--dir {}: is not a directory", name));
+        return Sentence(os::format("--dir {}: is not a directory", name));
     return path;
 }
 
 OrSentence<void> make_directory(const fs::path &path) {
     std::error_code error;
     if (!fs::create_directory(path, error) && error)
-        return Sentence(fmt::format("cannot create {}: {}", path.string(), error.message()));
+        return Sentence(os::format("cannot create {}: {}", path.string(), error.message()));
     return {};
 }
 
@@ -161,7 +159,7 @@ OrSentence<std::string> RunSetup::find_ucx_libraries() {
     if (const auto linked = link_plain_names(*m_ucx, links); !linked)
         return Sentence(linked.error());
     // The modules also need the libraries of their wheel, which are beside the originals and not beside the links.
-    return fmt::format("{}:{}", links.string(), m_ucx->libraries.string());
+    return os::format("{}:{}", links.string(), m_ucx->libraries.string());
 }
 
 OrSentence<void> RunSetup::prepare(const RunOptions &options) {
@@ -194,7 +192,7 @@ OrSentence<void> RunSetup::prepare(const RunOptions &options) {
         const auto ucx = find_ucx_libraries();
         if (!ucx)
             return Sentence(ucx.error());
-        libraries = fmt::format("{}:{}", *ucx, libraries);
+        libraries = os::format("{}:{}", *ucx, libraries);
     }
     m_environment.prepend("LD_LIBRARY_PATH", libraries);
     if (m_ucx && !m_ucx->programs.empty() && !path_list_contains("PATH", m_ucx->programs))
@@ -211,22 +209,22 @@ int run_program(const RunOptions &options) {
     const HeldSignals signals;
     RunSetup setup;
     if (const auto done = setup.prepare(options); !done) {
-        fmt::print(stderr, "ucx_gaudi: {}\n", done.error());
+        os::print(stderr, "ucx_gaudi: {}\n", done.error());
         return 1;
     }
     if (options.hcas.empty())
-        fmt::print(stderr, "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n");
+        os::print(stderr, "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n");
     else
-        fmt::print(stderr,
-                   "ucx_gaudi: software: this runs on softgaudi and softhca, not on a Gaudi card and an RDMA NIC\n");
+        os::print(stderr,
+                  "ucx_gaudi: software: this runs on softgaudi and softhca, not on a Gaudi card and an RDMA NIC\n");
     if (options.verbose) {
         setup.environment().print();
         if (!options.hcas.empty() && !options.topology)
-            fmt::print(stderr, "without --topology UCX knows no distances: all NICs are equally near to it\n");
+            os::print(stderr, "without --topology UCX knows no distances: all NICs are equally near to it\n");
         std::vector<std::string> words;
         for (const std::string &word : options.command)
             words.push_back(quote(word));
-        fmt::print(stderr, "{}\n", fmt::join(words, " "));
+        os::print(stderr, "{}\n", os::join(words, " "));
     }
     return run_child(options.command, signals);
 }

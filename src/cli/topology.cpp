@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology.h"
 
+#include "os/format.h"
 #include "own_mounts.h"
 #include "pci_server.h"
-
-#include <fmt/format.h>
 
 #include <sys/mount.h>
 
@@ -69,17 +68,17 @@ void mount_server(const fs::path &room, const std::vector<PciFunction> &function
 OrSentence<void> show_topology(const fs::path &room, bool gaudi3, unsigned hcas) {
     std::error_code error;
     if (!fs::is_directory(kLinks, error))
-        return Sentence(fmt::format("--topology: there is no {} on this machine", kLinks.string()));
+        return Sentence(os::format("--topology: there is no {} on this machine", kLinks.string()));
     if (const auto entered = enter_own_mounts(); !entered)
-        return Sentence(fmt::format("--topology: {}", entered.error()));
+        return Sentence(os::format("--topology: {}", entered.error()));
     try {
         mount_or_throw("tmpfs", "pci", room, MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=16m,mode=755");
         const auto functions = write_pci_server(room / "devices", gaudi3, hcas);
         if (!functions)
-            return Sentence(fmt::format("--topology: {}", functions.error()));
+            return Sentence(os::format("--topology: {}", functions.error()));
         mount_server(room, *functions);
     } catch (const fs::filesystem_error &failed) {
-        return Sentence(fmt::format("--topology: {}", failed.what()));
+        return Sentence(os::format("--topology: {}", failed.what()));
     }
     return {};
 }

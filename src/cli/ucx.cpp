@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx.h"
 
+#include "os/format.h"
 #include "places.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -102,17 +100,16 @@ OrSentence<Ucx> resolve_ucx(const std::string &name) {
         if (build.name == name)
             return build.ucx;
     }
-    const std::string choice = known.empty()
-                                   ? fmt::format("no UCX is fetched in '{}'", fetched_ucx_directory().string())
-                                   : fmt::format("fetched are {}", fmt::join(list_names(known), ", "));
+    const std::string choice = known.empty() ? os::format("no UCX is fetched in '{}'", fetched_ucx_directory().string())
+                                             : os::format("fetched are {}", os::join(list_names(known), ", "));
     std::error_code error;
     const fs::path directory = fs::absolute(name, error);
     if (!fs::is_directory(directory, error))
-        return Sentence(fmt::format("--ucx {}: is neither a fetched UCX nor a directory; {}", name, choice));
+        return Sentence(os::format("--ucx {}: is neither a fetched UCX nor a directory; {}", name, choice));
     std::vector<Ucx> inside = find_ucx_in(directory);
     if (inside.empty())
         return Sentence(
-            fmt::format("--ucx {}: there is no libucs in it, in its lib, nor in a wheel in it; {}", name, choice));
+            os::format("--ucx {}: there is no libucs in it, in its lib, nor in a wheel in it; {}", name, choice));
     return std::move(inside.front());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core.h"
 
+#include "os/format.h"
 #include "perftest/allocator.h"
 #include "thunk/report.h"
 #include "ucm/installer.h"
@@ -8,8 +9,6 @@
 #include "ucx/log.h"
 #include "ucx/proof.h"
 #include "ucx/status.h"
-
-#include <fmt/format.h>
 
 #define GAUDI_CORE_EXPORT __attribute__((visibility("default")))
 
@@ -42,7 +41,7 @@ ucs_status_t load_uct(const void *caller) {
     if (!found) {
         // Without a Host there is no log of UCX's to write to, and the user must learn why the module does nothing.
         thunk::report({found.error().code, found.error().call,
-                       fmt::format("no Gaudi support: {}; UCX 1.22 or later is needed", found.error().text)});
+                       os::format("no Gaudi support: {}; UCX 1.22 or later is needed", found.error().text)});
         return ucx::UCS_ERR_UNSUPPORTED;
     }
     Host &host = **found;
@@ -54,7 +53,7 @@ ucs_status_t load_uct(const void *caller) {
         return refuse(host, uct.error().text);
     const Result<ucx::Tables> tables = ucx::prove_tables(host.call());
     if (!tables)
-        return refuse(host, fmt::format("{} cannot be used: {}", host.name(), tables.error().text));
+        return refuse(host, os::format("{} cannot be used: {}", host.name(), tables.error().text));
     log_served_ucx(host, *tables);
     return uct::register_uct(host);
 }

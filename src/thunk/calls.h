@@ -3,8 +3,7 @@
 #pragma once
 
 #include "error.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <cerrno>
 #include <cstddef>

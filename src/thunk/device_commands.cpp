@@ -9,8 +9,8 @@ namespace gaudi::thunk {
 Result<std::uint64_t> Device::submit(std::span<const hl_cs_chunk> chunks, std::uint32_t flags) const {
     constexpr const char *kName = "hlthunk_command_submission";
     if (chunks.size() > HL_MAX_JOBS_PER_CS) // before the count is cut to 32 bits
-        return tl::unexpected(make_error(EINVAL, kName, fmt::format("{} chunks", chunks.size()),
-                                         fmt::format("a submission has {} chunks at most", int{HL_MAX_JOBS_PER_CS})));
+        return tl::unexpected(make_error(EINVAL, kName, os::format("{} chunks", chunks.size()),
+                                         os::format("a submission has {} chunks at most", int{HL_MAX_JOBS_PER_CS})));
 
     hlthunk_cs_in in{};
     in.chunks_execute = const_cast<hl_cs_chunk *>(chunks.data()); // the library only reads it; the ABI has no const
@@ -19,7 +19,7 @@ Result<std::uint64_t> Device::submit(std::span<const hl_cs_chunk> chunks, std::u
     Roomy<hlthunk_cs_out> out;
     const int rc = invoke(m_library->call().command_submission, m_fd, &in, &out.value);
     if (rc < 0)
-        return tl::unexpected(from_negative(rc, kName, fmt::format("{} chunks", chunks.size())));
+        return tl::unexpected(from_negative(rc, kName, os::format("{} chunks", chunks.size())));
     return out.value.seq;
 }
 
@@ -43,7 +43,7 @@ Result<Wait> Device::wait(std::uint64_t sequence, std::chrono::microseconds time
         return tl::unexpected(make_error(EIO, kName, std::to_string(sequence)));
     default:
         return tl::unexpected(make_error(EPROTO, kName, std::to_string(sequence),
-                                         fmt::format("it returned the unknown status {}", status)));
+                                         os::format("it returned the unknown status {}", status)));
     }
 }
 

@@ -14,21 +14,21 @@ Result<std::uint64_t> Device::alloc(std::uint64_t size) const {
     const std::uint64_t handle =
         invoke(m_library->call().device_memory_alloc, m_fd, size, kDefaultPageSize, kContiguous, kShared);
     if (handle == 0)
-        return tl::unexpected(from_zero(errno, "hlthunk_device_memory_alloc", fmt::format("{} bytes", size)));
+        return tl::unexpected(from_zero(errno, "hlthunk_device_memory_alloc", os::format("{} bytes", size)));
     return handle;
 }
 
 Result<void> Device::free(std::uint64_t handle) const {
     const int rc = invoke(m_library->call().device_memory_free, m_fd, handle);
     if (rc < 0)
-        return tl::unexpected(from_negative(rc, "hlthunk_device_memory_free", fmt::format("{:#x}", handle)));
+        return tl::unexpected(from_negative(rc, "hlthunk_device_memory_free", os::format("{:#x}", handle)));
     return {};
 }
 
 Result<std::uint64_t> Device::map(std::uint64_t handle, std::uint64_t hint) const {
     const std::uint64_t address = invoke(m_library->call().device_memory_map, m_fd, handle, hint);
     if (address == 0)
-        return tl::unexpected(from_zero(errno, "hlthunk_device_memory_map", fmt::format("{:#x}", handle)));
+        return tl::unexpected(from_zero(errno, "hlthunk_device_memory_map", os::format("{:#x}", handle)));
     return address;
 }
 
@@ -36,15 +36,15 @@ Result<std::uint64_t> Device::host_map(void *host, std::uint64_t size) const {
     constexpr std::uint64_t kNoHint = 0;
     const std::uint64_t address = invoke(m_library->call().host_memory_map, m_fd, host, kNoHint, size);
     if (address == 0)
-        return tl::unexpected(
-            from_zero(errno, "hlthunk_host_memory_map", fmt::format("{}, {} bytes", fmt::ptr(host), size)));
+        return tl::unexpected(from_zero(errno, "hlthunk_host_memory_map",
+                                        os::format("{}, {} bytes", static_cast<const void *>(host), size)));
     return address;
 }
 
 Result<void> Device::unmap(std::uint64_t address) const {
     const int rc = invoke(m_library->call().memory_unmap, m_fd, address);
     if (rc < 0)
-        return tl::unexpected(from_negative(rc, "hlthunk_memory_unmap", fmt::format("{:#x}", address)));
+        return tl::unexpected(from_negative(rc, "hlthunk_memory_unmap", os::format("{:#x}", address)));
     return {};
 }
 
@@ -58,7 +58,7 @@ Result<Fd> Device::export_dmabuf(std::uint64_t address, std::uint64_t size) cons
     const int fd =
         invoke(m_library->call().device_mapped_memory_export_dmabuf_fd, m_fd, address, size, kOffset, kFlags);
     if (fd < 0)
-        return tl::unexpected(from_negative(fd, kName, fmt::format("{:#x}, {} bytes", address, size)));
+        return tl::unexpected(from_negative(fd, kName, os::format("{:#x}, {} bytes", address, size)));
     return Fd(fd);
 }
 
@@ -88,7 +88,7 @@ Result<std::uint64_t> Device::import_dmabuf(int dmabuf, std::uint64_t size) cons
     args.size = size;
     args.operation = kImportDmabuf;
     if (ioctl(m_fd, kMemoryCall, &args) != 0)
-        return tl::unexpected(make_error(errno, "import", fmt::format("descriptor {}, {} bytes", dmabuf, size),
+        return tl::unexpected(make_error(errno, "import", os::format("descriptor {}, {} bytes", dmabuf, size),
                                          "this driver cannot import the dma-buf of another device"));
     return args.dmabuf_or_address;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "error.h"
 
+#include "os/errno_names.h"
+#include "os/format.h"
 #include "reasons.h"
-
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <climits>
@@ -15,22 +15,6 @@ namespace {
 // No driver answers EPROTO, so it stands for a library that breaks its own rules.
 constexpr int kNoErrnoLeft = EPROTO;
 
-struct Name {
-    int code;
-    const char *text;
-};
-
-// A table by hand: strerrorname_np would tie the binary to glibc 2.32.
-constexpr Name kNames[] = {
-    {EPERM, "EPERM"},           {ENOENT, "ENOENT"},       {EINTR, "EINTR"},         {EIO, "EIO"},
-    {ENXIO, "ENXIO"},           {EBADF, "EBADF"},         {EAGAIN, "EAGAIN"},       {ENOMEM, "ENOMEM"},
-    {EACCES, "EACCES"},         {EFAULT, "EFAULT"},       {EBUSY, "EBUSY"},         {EEXIST, "EEXIST"},
-    {ENODEV, "ENODEV"},         {EINVAL, "EINVAL"},       {ENFILE, "ENFILE"},       {EMFILE, "EMFILE"},
-    {ENOTTY, "ENOTTY"},         {ENOSPC, "ENOSPC"},       {ERANGE, "ERANGE"},       {ENOSYS, "ENOSYS"},
-    {ENODATA, "ENODATA"},       {EPROTO, "EPROTO"},       {EOVERFLOW, "EOVERFLOW"}, {ELIBACC, "ELIBACC"},
-    {EOPNOTSUPP, "EOPNOTSUPP"}, {ETIMEDOUT, "ETIMEDOUT"}, {ECANCELED, "ECANCELED"},
-};
-
 std::string system_reason(int code) {
     char buffer[128];
     return strerror_r(code, buffer, sizeof(buffer)); // glibc's form, which returns the text
@@ -39,17 +23,17 @@ std::string system_reason(int code) {
 Error from_errno(int err, const char *call, std::string_view args, const char *returned) {
     if (err > 0)
         return make_error(err, call, args);
-    return make_error(kNoErrnoLeft, call, args, fmt::format("it returned {} without an errno", returned));
+    return make_error(kNoErrnoLeft, call, args, os::format("it returned {} without an errno", returned));
 }
 
 } // namespace
 
 std::string errno_name(int code) {
-    for (const Name &name : kNames) {
-        if (name.code == code)
-            return name.text;
+    for (const os::ErrnoName &known : os::kErrnoNames) {
+        if (known.code == code)
+            return known.name;
     }
-    return fmt::format("errno {}", code);
+    return os::format("errno {}", code);
 }
 
 Error make_error(int code, const char *call, std::string_view args, std::string_view reason) {
@@ -58,8 +42,8 @@ Error make_error(int code, const char *call, std::string_view args, std::string_
         const char *known = known_reason(call, code);
         why = known != nullptr ? known : system_reason(code);
     }
-    const std::string parenthesis = args.empty() ? std::string() : fmt::format("({})", args);
-    return Error{code, call, fmt::format("{}{} failed with {}: {}", call, parenthesis, errno_name(code), why)};
+    const std::string parenthesis = args.empty() ? std::string() : os::format("({})", args);
+    return Error{code, call, os::format("{}{} failed with {}: {}", call, parenthesis, errno_name(code), why)};
 }
 
 bool is_transient(int code) {
@@ -69,7 +53,7 @@ bool is_transient(int code) {
 Error from_negative(int rc, const char *call, std::string_view args) {
     if (rc < 0 && rc > INT_MIN)
         return make_error(-rc, call, args);
-    return make_error(kNoErrnoLeft, call, args, fmt::format("it returned {}, which is not a negative errno", rc));
+    return make_error(kNoErrnoLeft, call, args, os::format("it returned {}, which is not a negative errno", rc));
 }
 
 Error from_minus_one(int err, const char *call, std::string_view args) { return from_errno(err, call, args, "-1"); }

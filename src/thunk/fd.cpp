@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fd.h"
 
+#include "os/format.h"
 #include "report.h"
-
-#include <fmt/format.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,7 +33,7 @@ Result<void> Fd::close() {
 Result<Fd> Fd::duplicate() const {
     const int fd = ::fcntl(m_fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
-        return tl::unexpected(from_minus_one(errno, "fcntl", fmt::format("{}, F_DUPFD_CLOEXEC", m_fd)));
+        return tl::unexpected(from_minus_one(errno, "fcntl", os::format("{}, F_DUPFD_CLOEXEC", m_fd)));
     return Fd(fd);
 }
 

@@ -3,9 +3,8 @@
 
 #include "dl_handle.h"
 #include "lock_ranks.h"
+#include "os/format.h"
 #include "os/mutex.h"
-
-#include <fmt/format.h>
 
 #include <dlfcn.h>
 
@@ -34,7 +33,7 @@ Result<Functions> resolve_all(const DlHandle &library) {
     if (!resolve(library, "hlthunk_" #name, functions.name))                                                           \
         return tl::unexpected(                                                                                         \
             Error{ENOSYS, "dlsym",                                                                                     \
-                  fmt::format("{} cannot be used as libhl-thunk: it has no hlthunk_" #name, library.path())});
+                  os::format("{} cannot be used as libhl-thunk: it has no hlthunk_" #name, library.path())});
     GAUDI_THUNK_REQUIRED(GAUDI_THUNK_RESOLVE)
 #undef GAUDI_THUNK_RESOLVE
 #define GAUDI_THUNK_RESOLVE(name) resolve(library, "hlthunk_" #name, functions.name);
@@ -85,7 +84,7 @@ Result<const Library *> Library::find() {
     Result<const Library *> library = load(named);
     if (!library)
         return tl::unexpected(Error{library.error().code, library.error().call,
-                                    fmt::format("GAUDI_THUNK={}: {}", named, library.error().text)});
+                                    os::format("GAUDI_THUNK={}: {}", named, library.error().text)});
     return library;
 }
 
@@ -113,7 +112,7 @@ Result<std::string> Library::version() const {
 }
 
 Error Library::lacks(const char *function) const {
-    return make_error(ENOSYS, function, {}, fmt::format("{} has no such function; a newer libhl-thunk has it", m_path));
+    return make_error(ENOSYS, function, {}, os::format("{} has no such function; a newer libhl-thunk has it", m_path));
 }
 
 } // namespace gaudi::thunk

@@ -3,11 +3,10 @@
 
 #include "gaudi/copy/engine_slot.h"
 #include "gaudi/memory/arena.h"
+#include "os/format.h"
 #include "thunk/report.h"
 
 #include <sys/stat.h>
-
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <string>
@@ -115,8 +114,8 @@ int HookedCalls::hand_over_card(Card &card) {
     if (handed_over)
         return *handed_over;
     thunk::report({handed_over.error().code, "hlthunk_open",
-                   fmt::format("card {} cannot be handed over to the program that opens it: {}", card.index(),
-                               handed_over.error().text)});
+                   os::format("card {} cannot be handed over to the program that opens it: {}", card.index(),
+                              handed_over.error().text)});
     return -1;
 }
 

@@ -3,6 +3,7 @@
 
 #include "gaudi/card/forks.h"
 #include "hooked_calls.h"
+#include "os/format.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -12,8 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-
-#include <fmt/format.h>
 
 namespace gaudi::ucm {
 namespace {
@@ -120,8 +119,8 @@ ucx::Result<void> find_real(const thunk::Library &library) {
     if (has_another_library(library))
         return tl::unexpected(thunk::make_error(
             EEXIST, "hook", {},
-            fmt::format("another libhl-thunk than {} is loaded; load one only, or name it in GAUDI_THUNK",
-                        library.path())));
+            os::format("another libhl-thunk than {} is loaded; load one only, or name it in GAUDI_THUNK",
+                       library.path())));
     s_real.store(&s_calls_of_library, std::memory_order_release);
     return {};
 }

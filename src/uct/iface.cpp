@@ -3,10 +3,10 @@
 
 #include "gaudi/card/settings.h"
 #include "gaudi/copy/engine_slot.h"
+#include "os/format.h"
 #include "ucx/log.h"
 #include "unpacked_key.h"
 
-#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ Result<Iface *> Iface::open(const IfaceDomain &domain, uct_worker_h worker, cons
     std::unique_ptr<Iface, void (*)(Iface *)> iface(new Iface(domain, config), [](Iface *made) { delete made; });
     if (getrandom(&iface->m_id, sizeof iface->m_id, 0) != sizeof iface->m_id)
         return tl::unexpected(Error{errno, "iface_open",
-                                    fmt::format("cannot open gaudi_cpy: getrandom failed: {}", std::strerror(errno))});
+                                    os::format("cannot open gaudi_cpy: getrandom failed: {}", std::strerror(errno))});
     // Tables are per UCX, because some slots hold functions of that UCX.
     auto ops = make_iface_ops<Iface, Ep>(host);
     uct_iface_internal_ops *internal_ops = internal_ops_of(host);
@@ -88,8 +88,8 @@ Result<Iface *> Iface::open(const IfaceDomain &domain, uct_worker_h worker, cons
                                           &domain.md, worker, &params, &iface->m_config.super);
     if (status != UCS_OK)
         return tl::unexpected(Error{EIO, "iface_open",
-                                    fmt::format("cannot open gaudi_cpy: uct_base_iface_t_init failed: {}",
-                                                host.call().ucs_status_string(status))});
+                                    os::format("cannot open gaudi_cpy: uct_base_iface_t_init failed: {}",
+                                               host.call().ucs_status_string(status))});
     return iface.release();
 }
 
@@ -352,17 +352,16 @@ ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint
                       "the remote key of a copy was released, or was not unpacked by gaudi_copy");
     const RemoteKey &key = unpacked->key();
     if (!key.own())
-        return refuse(
-            UCS_ERR_UNREACHABLE,
-            fmt::format("the remote key is another process's ({}): gaudi_cpy copies within one", key.process));
+        return refuse(UCS_ERR_UNREACHABLE,
+                      os::format("the remote key is another process's ({}): gaudi_cpy copies within one", key.process));
     if (!unpacked->is_reachable())
         return refuse(UCS_ERR_UNREACHABLE, "the remote key names memory that is neither Gaudi nor host memory");
     if (!unpacked->is_current())
         return refuse(UCS_ERR_INVALID_ADDR,
-                      fmt::format("the Gaudi memory at {:#x} that the remote key names was unmapped", key.address));
+                      os::format("the Gaudi memory at {:#x} that the remote key names was unmapped", key.address));
     return refuse(UCS_ERR_INVALID_ADDR,
-                  fmt::format("{} bytes at {:#x} are not inside the {} bytes at {:#x} that the remote key names",
-                              length, address, key.length, key.address));
+                  os::format("{} bytes at {:#x} are not inside the {} bytes at {:#x} that the remote key names", length,
+                             address, key.length, key.address));
 }
 
 // ---- progress ---------------------------------------------------------------------------------------------------------
@@ -408,7 +407,7 @@ Result<void> Iface::event_fd_get(int *fd) {
     if (m_event < 0)
         return tl::unexpected(Error{
             errno, "event_fd_get",
-            fmt::format("cannot make an event descriptor for gaudi_cpy: eventfd failed: {}", std::strerror(errno))});
+            os::format("cannot make an event descriptor for gaudi_cpy: eventfd failed: {}", std::strerror(errno))});
     *fd = m_event;
     return {};
 }
@@ -474,9 +473,9 @@ ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remo
     MemoryHandle *handle = MemoryHandle::from(iov->memh);
     if (handle && handle->kind == MemoryHandle::Kind::nothing)
         return interface().refuse_foreign_memory(
-            fmt::format("the memory at {:#x} is neither Gaudi nor host memory, and was registered without a dma-buf: "
-                        "gaudi_cpy cannot reach it",
-                        local));
+            os::format("the memory at {:#x} is neither Gaudi nor host memory, and was registered without a dma-buf: "
+                       "gaudi_cpy cannot reach it",
+                       local));
     HostRange *range = handle ? handle->range.get() : nullptr;
     return put ? interface().copy(remote_address, local, length, range, comp)
                : interface().copy(local, remote_address, length, range, comp);

@@ -4,11 +4,11 @@
 #include "gaudi/card/settings.h"
 #include "gaudi/memory/arena.h"
 #include "iface.h"
+#include "os/format.h"
 #include "remote_key.h"
 #include "ucx/log.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -45,7 +45,7 @@ std::uint64_t number(const void *address) { return reinterpret_cast<std::uint64_
 std::string configured_device(const char *configured) {
     const std::string device = configured ? configured : "auto";
     const char *old = std::getenv("UCX_GAUDI_GDR_DEVICE_ID");
-    return device == "auto" && old ? fmt::format("module:{}", old) : device;
+    return device == "auto" && old ? os::format("module:{}", old) : device;
 }
 
 } // namespace
@@ -62,8 +62,8 @@ Result<Md *> Md::open(uct_component &component, UcxCards &ucx_cards, Cards &card
         if (auto named = cards.named(md->m_device); !named)
             return refuse(
                 named.error().code, "md_open",
-                fmt::format("cannot choose the card that UCX_GAUDI_COPY_DEVICE or UCX_GAUDI_GDR_DEVICE_ID names: {}",
-                            named.error().text));
+                os::format("cannot choose the card that UCX_GAUDI_COPY_DEVICE or UCX_GAUDI_GDR_DEVICE_ID names: {}",
+                           named.error().text));
     ucx_cards.begin_domain(config.dmabuf);
     change_settings([&](Settings &settings) {
         settings.max_memory = {md->limit(), "UCX_GAUDI_COPY_MAX_MEMORY"};
@@ -118,9 +118,9 @@ Result<Card *> Md::choose(ucs_sys_device_t sys_dev) {
             return card;
         return refuse(
             ENODEV, "mem_alloc",
-            fmt::format("system device {} is no Gaudi card that UCX's topology knows: it knows a card only by "
-                        "an entry under /sys/bus/pci/devices; UCX_GAUDI_COPY_DEVICE chooses a card without one",
-                        sys_dev));
+            os::format("system device {} is no Gaudi card that UCX's topology knows: it knows a card only by "
+                       "an entry under /sys/bus/pci/devices; UCX_GAUDI_COPY_DEVICE chooses a card without one",
+                       sys_dev));
     }
     return m_device == "auto" ? m_cards.choose_default() : m_cards.named(m_device);
 }
@@ -158,8 +158,8 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
         free_allocation(region, *allocated);
         return refuse(
             ENOTSUP, "mem_alloc",
-            fmt::format("UCT_MD_MEM_FLAG_FIXED without an address needs dma-buf export, which is not available: {}",
-                        why));
+            os::format("UCT_MD_MEM_FLAG_FIXED without an address needs dma-buf export, which is not available: {}",
+                       why));
     }
     *address = reinterpret_cast<void *>(*allocated);
     *memh = handle.release();
@@ -174,8 +174,7 @@ Result<void> Md::mem_free(uct_mem_h memh) {
     if (!handle->is_live())
         return {}; // the memory ended with its session
     if (!free_allocation(handle->memory.region(), handle->address))
-        return refuse(EINVAL, "mem_free",
-                      fmt::format("cannot free {:#x}: nothing is allocated there", handle->address));
+        return refuse(EINVAL, "mem_free", os::format("cannot free {:#x}: nothing is allocated there", handle->address));
     return {};
 }
 
@@ -300,7 +299,7 @@ Result<void> Md::mkey_pack(uct_mem_h memh, void *, std::size_t, const uct_md_mke
         return refuse(EINVAL, "mkey_pack", "cannot pack a key: the memory handle is not of gaudi_copy");
     if (handle->memory && !handle->is_live())
         return refuse(EINVAL, "mkey_pack",
-                      fmt::format("cannot pack a key: the Gaudi memory at {:#x} was unmapped", handle->address));
+                      os::format("cannot pack a key: the Gaudi memory at {:#x} was unmapped", handle->address));
     const RemoteKey key = RemoteKey::of(*handle);
     std::memcpy(buffer, &key, sizeof key);
     return {};
@@ -310,8 +309,8 @@ Result<void> Md::mem_attach(const void *buffer, uct_md_mem_attach_params *params
     if (params && (params->field_mask & UCT_MD_MEM_ATTACH_FIELD_MKEY_SIZE) != 0 &&
         params->mkey_size < sizeof(RemoteKey))
         return refuse(EINVAL, "mem_attach",
-                      fmt::format("a key has {} bytes, not {}: it was packed by another version or cut",
-                                  sizeof(RemoteKey), params->mkey_size));
+                      os::format("a key has {} bytes, not {}: it was packed by another version or cut",
+                                 sizeof(RemoteKey), params->mkey_size));
     const auto key = RemoteKey::read(buffer);
     if (!key)
         return tl::unexpected(key.error());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "remote_key.h"
 
+#include "os/format.h"
 #include "os/system_call.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ std::int32_t own_process() {
 
 /// The exporter's name of a descriptor, from the kernel; empty where the kernel does not give it.
 std::string exporter(int fd) {
-    std::ifstream lines(fmt::format("/proc/self/fdinfo/{}", fd));
+    std::ifstream lines(os::format("/proc/self/fdinfo/{}", fd));
     constexpr std::string_view key = "exp_name:";
     for (std::string line; std::getline(lines, line);)
         if (line.starts_with(key))
@@ -52,7 +52,7 @@ tl::unexpected<Error> refuse(int code, std::string sentence) {
 
 bool is_dmabuf(int fd) {
     std::array<char, 256> name{};
-    const std::string link = fmt::format("/proc/self/fd/{}", fd);
+    const std::string link = os::format("/proc/self/fd/{}", fd);
     const ssize_t length = readlink(link.c_str(), name.data(), name.size());
     if (length <= 0)
         return false;
@@ -82,13 +82,13 @@ Result<RemoteKey> RemoteKey::read(const void *buffer) {
     std::memcpy(&key, buffer, sizeof key);
     if (key.process <= 0)
         return refuse(EINVAL,
-                      fmt::format("a remote key names process {}, which is none: the key is damaged", key.process));
+                      os::format("a remote key names process {}, which is none: the key is damaged", key.process));
     if (key.descriptor < kUnreachable)
         return refuse(
-            EINVAL, fmt::format("a remote key names descriptor {}, which is none: the key is damaged", key.descriptor));
+            EINVAL, os::format("a remote key names descriptor {}, which is none: the key is damaged", key.descriptor));
     if (key.length == 0 || key.address + key.length < key.address)
-        return refuse(EINVAL, fmt::format("a remote key names {} bytes at {:#x}, which is no range: the key is damaged",
-                                          key.length, key.address));
+        return refuse(EINVAL, os::format("a remote key names {} bytes at {:#x}, which is no range: the key is damaged",
+                                         key.length, key.address));
     return key;
 }
 
@@ -104,10 +104,9 @@ Result<Resolved> RemoteKey::find_mapping(Cards &cards) const {
                descriptor < 0 && (address >= range.base + range.length || address + length <= range.base)) {
         return Resolved{}; // host memory
     }
-    return refuse(EINVAL,
-                  fmt::format("a remote key of this process names {} bytes at {:#x} with dma-buf descriptor {}, "
-                              "and no mapping of Gaudi memory has both: it was freed, or the key is damaged",
-                              length, address, descriptor));
+    return refuse(EINVAL, os::format("a remote key of this process names {} bytes at {:#x} with dma-buf descriptor {}, "
+                                     "and no mapping of Gaudi memory has both: it was freed, or the key is damaged",
+                                     length, address, descriptor));
 }
 
 Result<thunk::Fd> RemoteKey::fetch() const {
@@ -115,22 +114,22 @@ Result<thunk::Fd> RemoteKey::fetch() const {
         return refuse(ENOTSUP, "the memory that a remote key names is not exported as a dma-buf");
     const thunk::Fd target(static_cast<int>(os::system_call(SYS_pidfd_open, process, 0)));
     if (!target)
-        return refuse(errno, fmt::format("process {} of a remote key cannot be reached: {} (is it in another pid "
-                                         "namespace?)",
-                                         process, std::strerror(errno)));
+        return refuse(errno, os::format("process {} of a remote key cannot be reached: {} (is it in another pid "
+                                        "namespace?)",
+                                        process, std::strerror(errno)));
     thunk::Fd fetched(static_cast<int>(os::system_call(SYS_pidfd_getfd, target.get(), descriptor, 0)));
     if (!fetched)
         return refuse(errno,
-                      fmt::format("descriptor {} of process {} cannot be fetched: {}{}", descriptor, process,
-                                  std::strerror(errno),
-                                  errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
+                      os::format("descriptor {} of process {} cannot be fetched: {}{}", descriptor, process,
+                                 std::strerror(errno),
+                                 errno == EPERM ? " (ptrace rules forbid it, see kernel.yama.ptrace_scope)" : ""));
     const off_t size = lseek(fetched.get(), 0, SEEK_END);
     if (!is_dmabuf(fetched.get()) || size < 0 || static_cast<std::uint64_t>(size) < length)
-        return refuse(EINVAL, fmt::format("descriptor {} of process {} is not a dma-buf of at least {} bytes",
-                                          descriptor, process, length));
+        return refuse(EINVAL, os::format("descriptor {} of process {} is not a dma-buf of at least {} bytes",
+                                         descriptor, process, length));
     if (const std::string name = exporter(fetched.get()); !name.empty() && name != kExporter)
-        return refuse(EINVAL, fmt::format("the dma-buf {} of process {} is exported by {}, not by {}", descriptor,
-                                          process, name, kExporter));
+        return refuse(EINVAL, os::format("the dma-buf {} of process {} is exported by {}, not by {}", descriptor,
+                                         process, name, kExporter));
     return fetched;
 }
 

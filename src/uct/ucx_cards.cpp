@@ -2,9 +2,8 @@
 #include "ucx_cards.h"
 
 #include "gaudi/host/host_cache.h"
+#include "os/format.h"
 #include "ucx/log.h"
-
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <string>
@@ -40,7 +39,7 @@ Result<Cards *> UcxCards::find() {
         ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
         if (has_sysfs_entry(card->bus_id()) &&
             m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
-            m_host.call().ucs_topo_sys_device_set_name(device, fmt::format("GAUDI_{}", card->index()).c_str(), 10);
+            m_host.call().ucs_topo_sys_device_set_name(device, os::format("GAUDI_{}", card->index()).c_str(), 10);
         else
             device = UCS_SYS_DEVICE_ID_UNKNOWN;
         m_sys_devices.push_back(device);

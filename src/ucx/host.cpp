@@ -3,9 +3,8 @@
 
 #include "lock_ranks.h"
 #include "objects.h"
+#include "os/format.h"
 #include "os/mutex.h"
-
-#include <fmt/format.h>
 
 #include <dlfcn.h>
 
@@ -69,7 +68,7 @@ void *find_sibling(std::string_view library, const Functions &functions) {
 }
 
 Error make_missing_error(const std::string &ucx, const char *library, const char *symbol) {
-    return {ENOSYS, "dlsym", fmt::format("{} cannot be used: its {} has no {}", ucx, library, symbol)};
+    return {ENOSYS, "dlsym", os::format("{} cannot be used: its {} has no {}", ucx, library, symbol)};
 }
 
 } // namespace
@@ -79,7 +78,7 @@ Result<Host *> Host::find(const void *caller) {
     void *ucs = reference_object_at(caller);
     if (ucs == nullptr || ::dladdr(caller, &info) == 0)
         return tl::unexpected(
-            Error{EINVAL, "dladdr", fmt::format("the module's caller at {} is in no shared library", caller)});
+            Error{EINVAL, "dladdr", os::format("the module's caller at {} is in no shared library", caller)});
     const std::string path = info.dli_fname;
 
     const os::MutexLock lock(s_finding);
@@ -100,7 +99,7 @@ Result<Host *> Host::find(const void *caller) {
         library = "libucm";
     }
     if (missing != nullptr) {
-        Error error = make_missing_error(fmt::format("the UCX of {}", path), library, missing);
+        Error error = make_missing_error(os::format("the UCX of {}", path), library, missing);
         ::dlclose(ucs);
         return tl::unexpected(std::move(error));
     }
@@ -115,7 +114,7 @@ Result<void> Host::find_uct() {
     void *uct = find_sibling("libuct", m_functions);
     if (uct == nullptr)
         return tl::unexpected(
-            Error{ENOENT, "dlopen", fmt::format("{} cannot be used: the process has not loaded its libuct", name())});
+            Error{ENOENT, "dlopen", os::format("{} cannot be used: the process has not loaded its libuct", name())});
     Functions functions = m_functions;
     if (const char *missing = resolve_uct(uct, functions); missing != nullptr) {
         ::dlclose(uct);
@@ -147,8 +146,8 @@ std::optional<Version> Host::version() const {
 std::string Host::name() const {
     const std::optional<Version> found = version();
     if (!found)
-        return fmt::format("UCX ({})", m_ucs_path);
-    return fmt::format("UCX {}.{}.{} ({})", found->major, found->minor, found->release, m_ucs_path);
+        return os::format("UCX ({})", m_ucs_path);
+    return os::format("UCX {}.{}.{} ({})", found->major, found->minor, found->release, m_ucs_path);
 }
 
 void Host::log(ucs_log_level_t level, const char *file, unsigned line, const char *function, const char *format,

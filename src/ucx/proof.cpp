@@ -2,9 +2,8 @@
 #include "proof.h"
 
 #include "lock_ranks.h"
+#include "os/format.h"
 #include "os/mutex.h"
-
-#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
@@ -104,11 +103,11 @@ Result<void> expect_slot(const char *dispatcher, const char *table, std::size_t 
     if (s_hit == static_cast<int>(slot))
         return {};
     if (s_hit == kNoHit)
-        return mismatch(fmt::format("its {} calls no operation, slot {} of {} is needed", dispatcher, slot, table));
+        return mismatch(os::format("its {} calls no operation, slot {} of {} is needed", dispatcher, slot, table));
     if (s_hit >= kFirstStray)
         return mismatch(
-            fmt::format("its {} looks for {} in another place, slot {} of it is needed", dispatcher, table, slot));
-    return mismatch(fmt::format("its {} calls slot {} of {}, slot {} is needed", dispatcher, s_hit, table, slot));
+            os::format("its {} looks for {} in another place, slot {} of it is needed", dispatcher, table, slot));
+    return mismatch(os::format("its {} calls slot {} of {}, slot {} is needed", dispatcher, s_hit, table, slot));
 }
 
 #define GAUDI_UCX_EXPECT(dispatcher, table, slot, ...)                                                                 \
@@ -186,8 +185,8 @@ Result<void> prove_sizes(const Functions &uct) {
     };
     for (const auto &[name, found, needed] : classes) {
         if (found->size != needed)
-            return mismatch(fmt::format("its {} has {} bytes, {} are needed (a build with statistics has more)", name,
-                                        found->size, needed));
+            return mismatch(os::format("its {} has {} bytes, {} are needed (a build with statistics has more)", name,
+                                       found->size, needed));
     }
     return {};
 }

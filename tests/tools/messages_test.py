@@ -24,7 +24,7 @@ class Extraction(unittest.TestCase):
                          ["the first half and the second"])
 
     def test_fmt_placeholders_become_an_ellipsis(self):
-        self.assertEqual(texts('fmt::format("{} bytes at {:#x} of {{card}} {}{}", a, b, c, d)'),
+        self.assertEqual(texts('os::format("{} bytes at {:#x} of {{card}} {}{}", a, b, c, d)'),
                          ["… bytes at … of {card} …"])
 
     def test_printf_placeholders_become_an_ellipsis_in_log_lines_only(self):

@@ -3,11 +3,12 @@
 
 #include "adoption.h"
 #include "open_wait.h"
+#include "os/format.h"
 #include "thunk/owners.h"
 #include "thunk/report.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -66,9 +67,9 @@ Result<Session *> Card::open_device() {
     }
     if (device.error().code == EBUSY)
         return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", bus_id(),
-                                                fmt::format("card {} (module {}) is in use, and a card serves one user "
-                                                            "at a time; `ucx_gaudi info` names the process",
-                                                            index(), module_id())));
+                                                os::format("card {} (module {}) is in use, and a card serves one user "
+                                                           "at a time; `ucx_gaudi info` names the process",
+                                                           index(), module_id())));
     return tl::unexpected(device.error());
 }
 

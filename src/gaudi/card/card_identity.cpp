@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "card_identity.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <cerrno>
 #include <utility>
@@ -26,16 +26,16 @@ Range CardIdentity::address_range() const {
 
 Error CardIdentity::error_inherited() const {
     return {ENODEV, "hlthunk_open",
-            fmt::format("card {} ({}) was opened before this process was forked off, and is its parent's; use another "
-                        "card, or open it after the fork",
-                        m_index, m_bus_id)};
+            os::format("card {} ({}) was opened before this process was forked off, and is its parent's; use another "
+                       "card, or open it after the fork",
+                       m_index, m_bus_id)};
 }
 
 Error CardIdentity::error_closed() const {
     return {ENODEV, "hlthunk_close",
-            fmt::format("the session on card {} ({}) has ended: the program closed the card, or opened it itself; free "
-                        "its memory and allocate again",
-                        m_index, m_bus_id)};
+            os::format("the session on card {} ({}) has ended: the program closed the card, or opened it itself; free "
+                       "its memory and allocate again",
+                       m_index, m_bus_id)};
 }
 
 } // namespace gaudi

@@ -2,8 +2,8 @@
 #include "cards.h"
 
 #include "adoption.h"
+#include "os/format.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -86,8 +86,8 @@ Result<Card *> Cards::named(const std::string &name) const {
             if ((module ? card->module_id() : card->index()) == number)
                 return card.get();
     }
-    return refuse(ENODEV, fmt::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)", name,
-                                      m_cards.size() - 1));
+    return refuse(ENODEV, os::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)", name,
+                                     m_cards.size() - 1));
 }
 
 Result<Card *> Cards::choose_default() {
@@ -100,8 +100,8 @@ Result<Card *> Cards::choose_default() {
         if (card->find_session())
             return card.get();
     if (const char *module = std::getenv("HLS_MODULE_ID"); module && *module != '\0')
-        return named(fmt::format("module:{}", module)).map_error([&](const Error &error) {
-            return Error{error.code, error.call, fmt::format("HLS_MODULE_ID={}: {}", module, error.text)};
+        return named(os::format("module:{}", module)).map_error([&](const Error &error) {
+            return Error{error.code, error.call, os::format("HLS_MODULE_ID={}: {}", module, error.text)};
         });
     return open_any();
 }
@@ -125,7 +125,7 @@ Result<Card *> Cards::open_any() {
         if (in_reset.empty())
             return tl::unexpected(last);
         const std::string what = in_reset.size() == 1 ? "card " + in_reset.front()->bus_id()
-                                                      : fmt::format("one of {} cards", in_reset.size());
+                                                      : os::format("one of {} cards", in_reset.size());
         if (!turn.pause(what))
             return tl::unexpected(last);
     }

@@ -2,10 +2,8 @@
 #include "discovery.h"
 
 #include "mapping_table.h"
+#include "os/format.h"
 #include "thunk/owners.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -53,13 +51,13 @@ Result<std::vector<DiscoveredCard>> choose_by_table(const std::string &table,
         const auto card = std::find_if(found.begin(), found.end(),
                                        [&](const DiscoveredCard &known) { return known.bus_id == entry.bus_id; });
         if (card == found.end())
-            return refuse(ENODEV, fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no card at {}; "
-                                              "`ucx_gaudi info` lists the cards",
-                                              entry.index, entry.bus_id));
+            return refuse(ENODEV, os::format("GAUDI_MAPPING_TABLE: entry with index {}: there is no card at {}; "
+                                             "`ucx_gaudi info` lists the cards",
+                                             entry.index, entry.bus_id));
         if (card->info.module_id != entry.module_id)
             return refuse(EINVAL,
-                          fmt::format("GAUDI_MAPPING_TABLE: entry with index {}: the card at {} is module {}, not {}",
-                                      entry.index, entry.bus_id, card->info.module_id, entry.module_id));
+                          os::format("GAUDI_MAPPING_TABLE: entry with index {}: the card at {} is module {}, not {}",
+                                     entry.index, entry.bus_id, card->info.module_id, entry.module_id));
         chosen.push_back(*card);
     }
     return chosen;
@@ -93,8 +91,8 @@ Result<void> choose(Discovery &discovery, const char *name, Choose *by) {
         std::vector<std::uint32_t> modules;
         for (const DiscoveredCard &card : discovery.cards)
             modules.push_back(card.info.module_id);
-        discovery.why_empty = fmt::format("there is no Gaudi card: {}={} selects none of the modules {}", name, value,
-                                          fmt::join(modules, ", "));
+        discovery.why_empty = os::format("there is no Gaudi card: {}={} selects none of the modules {}", name, value,
+                                         os::join(modules, ", "));
     }
     discovery.cards = std::move(*chosen);
     return {};

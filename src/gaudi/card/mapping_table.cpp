@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mapping_table.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using Sentence = tl::unexpected<std::string>;
 tl::expected<std::uint32_t, std::string> number(const nlohmann::json &entry, const char *key, std::size_t position) {
     const auto found = entry.find(key);
     if (found == entry.end())
-        return Sentence(fmt::format("GAUDI_MAPPING_TABLE: entry {} has no \"{}\"", position, key));
+        return Sentence(os::format("GAUDI_MAPPING_TABLE: entry {} has no \"{}\"", position, key));
     // hl-smi prints numbers, scripts around it often make strings of them; neither is worth a refusal.
     if (found->is_string()) {
         const auto &text = found->get_ref<const std::string &>();
@@ -26,8 +27,8 @@ tl::expected<std::uint32_t, std::string> number(const nlohmann::json &entry, con
     } else if (found->is_number_unsigned() && found->get<std::uint64_t>() <= UINT32_MAX) {
         return found->get<std::uint32_t>();
     }
-    return Sentence(fmt::format("GAUDI_MAPPING_TABLE: \"{}\" of entry {} is {}, not a number from 0 up", key, position,
-                                found->dump()));
+    return Sentence(os::format("GAUDI_MAPPING_TABLE: \"{}\" of entry {} is {}, not a number from 0 up", key, position,
+                               found->dump()));
 }
 
 } // namespace
@@ -42,7 +43,7 @@ tl::expected<std::vector<MappingEntry>, std::string> parse_mapping_table(std::st
     for (std::size_t i = 0; i < table.size(); ++i) {
         const auto &given = table[i];
         if (!given.is_object())
-            return Sentence(fmt::format("GAUDI_MAPPING_TABLE: entry {} is not an object", i));
+            return Sentence(os::format("GAUDI_MAPPING_TABLE: entry {} is not an object", i));
         const auto index = number(given, "index", i);
         if (!index)
             return Sentence(index.error());
@@ -51,7 +52,7 @@ tl::expected<std::vector<MappingEntry>, std::string> parse_mapping_table(std::st
             return Sentence(module.error());
         const auto bus = given.find("bus_id");
         if (bus == given.end() || !bus->is_string() || bus->get_ref<const std::string &>().empty())
-            return Sentence(fmt::format("GAUDI_MAPPING_TABLE: \"bus_id\" of entry {} is not a bus id", i));
+            return Sentence(os::format("GAUDI_MAPPING_TABLE: \"bus_id\" of entry {} is not a bus id", i));
         MappingEntry entry{*index, *module, bus->get<std::string>()};
         for (const MappingEntry &other : entries) {
             const char *twice = other.index == entry.index           ? "index"
@@ -59,7 +60,7 @@ tl::expected<std::vector<MappingEntry>, std::string> parse_mapping_table(std::st
                                 : other.bus_id == entry.bus_id       ? "bus_id"
                                                                      : nullptr;
             if (twice)
-                return Sentence(fmt::format("GAUDI_MAPPING_TABLE: entry {} repeats the {} of another", i, twice));
+                return Sentence(os::format("GAUDI_MAPPING_TABLE: entry {} repeats the {} of another", i, twice));
         }
         entries.push_back(std::move(entry));
     }
@@ -81,7 +82,7 @@ tl::expected<std::vector<std::uint32_t>, std::string> parse_visible_modules(std:
         std::uint32_t module = 0;
         const auto [end, error] = std::from_chars(piece.data(), piece.data() + piece.size(), module);
         if (error != std::errc() || end != piece.data() + piece.size() || piece.empty())
-            return Sentence(fmt::format("HABANA_VISIBLE_MODULES: '{}' is not a module id", piece));
+            return Sentence(os::format("HABANA_VISIBLE_MODULES: '{}' is not a module id", piece));
         modules.push_back(module);
     }
     return modules;

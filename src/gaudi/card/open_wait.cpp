@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "open_wait.h"
 
+#include "os/format.h"
 #include "settings.h"
 #include "thunk/report.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -51,8 +50,8 @@ void OpenWait::report_once(const std::string &what, Clock::time_point now) {
     m_reported = true;
     const double seconds = std::chrono::duration<double>(m_limit).count();
     thunk::report({EAGAIN, "hlthunk_open",
-                   fmt::format("waiting for {}, which the driver is resetting (up to {:g} s in all, {})", what, seconds,
-                               settings().open_timeout_ms.name)});
+                   os::format("waiting for {}, which the driver is resetting (up to {:g} s in all, {})", what, seconds,
+                              settings().open_timeout_ms.name)});
 }
 
 } // namespace gaudi

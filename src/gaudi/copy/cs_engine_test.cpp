@@ -6,8 +6,7 @@
 #include "gaudi/card/settings.h"
 #include "gaudi/host/host_memory.h"
 #include "gaudi/memory/arena.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -134,7 +133,7 @@ Result<void> CsEngine::test_card(bool flags) {
         std::make_shared<SelfTest>(m_session, (2 + dma_engines()) * kBytes, static_cast<std::uint32_t>(now_ns()));
     // An own card may be used untested; the driver is asked for ends then.
     if (!test->memory.address())
-        return shared ? unable(fmt::format(
+        return shared ? unable(os::format(
                             "card {} is shared with the program that opened it, which holds all of its memory: "
                             "the DMA self-test has none to run in",
                             card.index()))
@@ -149,11 +148,11 @@ Result<void> CsEngine::test_card(bool flags) {
         std::clamp((mapped - begin) * kBytes / std::max<std::uint64_t>(1, copied - mapped), kLeastMapped, kMostStaged);
     auto back_map = thunk::map_host(m_device, test->back.data(), kBytes);
     if (!out_map || !back_map)
-        return shared ? unable(fmt::format(
-                            "card {} is shared with the program that opened it, and host memory for the DMA "
-                            "self-test cannot be mapped: {}",
-                            card.index(), (out_map ? back_map : out_map).error().text))
-                      : Result<void>();
+        return shared
+                   ? unable(os::format("card {} is shared with the program that opened it, and host memory for the DMA "
+                                       "self-test cannot be mapped: {}",
+                                       card.index(), (out_map ? back_map : out_map).error().text))
+                   : Result<void>();
     test->out_map = std::move(*out_map);
     test->back_map = std::move(*back_map);
 
@@ -177,8 +176,8 @@ Result<void> CsEngine::test_card(bool flags) {
     if (abandoned() != 0)
         HostMemory::get().keep(test);
     if (shared)
-        return unable(fmt::format("card {} is shared with the program that opened it, and the DMA self-test failed: {}",
-                                  card.index(), failure->text));
+        return unable(os::format("card {} is shared with the program that opened it, and the DMA self-test failed: {}",
+                                 card.index(), failure->text));
     if (abandoned() != 0)
         return {}; // an engine that takes no copies: another test would abandon more
     return tl::unexpected(*failure);

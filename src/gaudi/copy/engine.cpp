@@ -2,8 +2,8 @@
 #include "engine.h"
 
 #include "gaudi/card/card.h"
+#include "os/format.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include <cerrno>
@@ -53,7 +53,7 @@ Failure Engine::copy_failure() const {
 Failure Engine::make_copy_failure(const Error &error) const {
     return std::make_shared<const Error>(
         Error{error.code == ENOTSUP ? ENOTSUP : EIO, error.call,
-              fmt::format("card {}: a copy failed: {}", m_session.card().bus_id(), error.text)});
+              os::format("card {}: a copy failed: {}", m_session.card().bus_id(), error.text)});
 }
 
 bool Engine::flush(unsigned limit_ms) {

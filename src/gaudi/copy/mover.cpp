@@ -3,8 +3,7 @@
 
 #include "engine_slot.h"
 #include "gaudi/host/host_cache.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -64,10 +63,10 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
     const Resolved found = resolve(m_cards, address, length);
     if (!found) {
         if (m_cards.is_card_address(address))
-            return refuse(EINVAL, fmt::format("{:#x} is in no mapping of Gaudi memory: it was freed, or is on a card "
-                                              "that this process does not have "
-                                              "open",
-                                              address));
+            return refuse(EINVAL, os::format("{:#x} is in no mapping of Gaudi memory: it was freed, or is on a card "
+                                             "that this process does not have "
+                                             "open",
+                                             address));
         return {}; // host memory
     }
     Session &session = found.session();
@@ -77,12 +76,12 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
     if (!found.is_current())
         return refuse(
             EINVAL,
-            fmt::format(
+            os::format(
                 "the Gaudi memory at {:#x} was unmapped during the call: free memory after its copies have ended",
                 address));
     if (!contained)
-        return refuse(EINVAL, fmt::format("{:#x}..{:#x} reaches beyond the mapping of Gaudi memory that it begins in",
-                                          address, address + length));
+        return refuse(EINVAL, os::format("{:#x}..{:#x} reaches beyond the mapping of Gaudi memory that it begins in",
+                                         address, address + length));
     const auto engine = start_engine(session);
     if (!engine)
         return tl::unexpected(engine.error());
@@ -103,9 +102,9 @@ Result<void> Mover::locate_ends(std::uint64_t destination, std::uint64_t source,
         return located;
     if (!ends.destination.session && !ends.source.session)
         return refuse(ENOTSUP,
-                      fmt::format("cards copy to and from Gaudi memory only, and neither the destination {:#x} nor the "
-                                  "source {:#x} is Gaudi memory: use memcpy",
-                                  destination, source));
+                      os::format("cards copy to and from Gaudi memory only, and neither the destination {:#x} nor the "
+                                 "source {:#x} is Gaudi memory: use memcpy",
+                                 destination, source));
     return {};
 }
 
@@ -121,7 +120,7 @@ Result<Engine *> Mover::start_engine(Session &session) {
     Engine *engine = started->get();
     if (const Failure failure = engine->failed() ? engine->failure() : nullptr)
         return refuse(failure->code == ENOTSUP ? ENOTSUP : EIO,
-                      fmt::format("card {} takes no copies: {}", session.card().bus_id(), failure->text));
+                      os::format("card {} takes no copies: {}", session.card().bus_id(), failure->text));
     if (std::find(m_engines.begin(), m_engines.end(), *started) == m_engines.end()) {
         m_engines.push_back(*started);
     }
@@ -240,8 +239,8 @@ Result<bool> Mover::post_on_one_card(const Operation &operation, const Ends &end
     if (range && range->contains(host, operation.length))
         return post_mapped(operation, ends);
     if (range && range->is_dmabuf())
-        return refuse(EXDEV, fmt::format("{} bytes at {:#x} are not inside the memory that was registered by a dma-buf",
-                                         operation.length, host));
+        return refuse(EXDEV, os::format("{} bytes at {:#x} are not inside the memory that was registered by a dma-buf",
+                                        operation.length, host));
     return operation.length < kStageBelow ? post_bounced(operation, ends) : post_cached(operation, ends);
 }
 
@@ -260,8 +259,8 @@ Result<bool> Mover::post_mapped(const Operation &operation, const Ends &ends) {
     if (!mapped) {
         range.release();
         if (range.is_dmabuf()) // the processor cannot stage it
-            return refuse(EXDEV, fmt::format("card {} cannot reach memory that was registered by a dma-buf: {}",
-                                             card.session->card().bus_id(), mapped.error().text));
+            return refuse(EXDEV, os::format("card {} cannot reach memory that was registered by a dma-buf: {}",
+                                            card.session->card().bus_id(), mapped.error().text));
         return false;
     }
     if (up)

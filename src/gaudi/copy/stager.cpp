@@ -2,8 +2,7 @@
 #include "stager.h"
 
 #include "gaudi/card/card.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -118,8 +117,8 @@ bool Stager::post_piece(Piece &piece, const Place &place, bool up) {
     if (!staged) {
         end_piece(piece, std::make_shared<const Error>(
                              Error{EIO, "map",
-                                   fmt::format("card {}: the memory to stage copies in cannot be mapped: {}",
-                                               place.session->card().bus_id(), staged.error().text)}));
+                                   os::format("card {}: the memory to stage copies in cannot be mapped: {}",
+                                              place.session->card().bus_id(), staged.error().text)}));
         return false;
     }
     Transfer *transfer = m_channel.take();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "synapse_stream.h"
 
+#include "os/format.h"
 #include "thunk/report.h"
 
 #include <cerrno>
-
-#include <fmt/format.h>
 
 namespace gaudi {
 namespace {
@@ -42,9 +41,9 @@ tl::unexpected<Error> failure(vendor::Status status, const char *call, const std
     for (const Answer &answer : kAnswers)
         if (answer.status == status)
             return tl::unexpected(
-                thunk::make_error(answer.code, call, args, fmt::format("SynapseAI returned {}", answer.name)));
+                thunk::make_error(answer.code, call, args, os::format("SynapseAI returned {}", answer.name)));
     return tl::unexpected(
-        thunk::make_error(EIO, call, args, fmt::format("SynapseAI returned {}", static_cast<std::uint32_t>(status))));
+        thunk::make_error(EIO, call, args, os::format("SynapseAI returned {}", static_cast<std::uint32_t>(status))));
 }
 
 Result<void> outcome(vendor::Status status, const char *call, const std::string &args = {}) {
@@ -63,7 +62,7 @@ Result<std::unique_ptr<SynapseStream>> SynapseStream::create(const Synapse &syna
     vendor::StreamHandle stream = nullptr;
     if (const vendor::Status status = synapse.call().StreamCreateGeneric(&stream, device, 0);
         status != vendor::synSuccess)
-        return failure(status, name, fmt::format("device {}", device));
+        return failure(status, name, os::format("device {}", device));
     return std::unique_ptr<SynapseStream>(new SynapseStream(synapse, device, stream));
 }
 
@@ -93,13 +92,13 @@ void SynapseStream::synchronize() {
 Result<void> SynapseStream::map_host(void *address, std::size_t length) {
     GAUDI_SYNAPSE_UNLESS_ABANDONED("synHostMap")
     return outcome(m_call.HostMap(m_device, length, address), "synHostMap",
-                   fmt::format("{}, {} bytes", address, length));
+                   os::format("{}, {} bytes", address, length));
 }
 
 Result<void> SynapseStream::unmap_host(void *address) {
     if (m_abandoned.load(std::memory_order_acquire))
         return {}; // the mapping ended with the card
-    return outcome(m_call.HostUnmap(m_device, address), "synHostUnmap", fmt::format("{}", address));
+    return outcome(m_call.HostUnmap(m_device, address), "synHostUnmap", os::format("{}", address));
 }
 
 Result<void> SynapseStream::copy(vendor::CopyDirection direction, std::uint64_t destination, std::uint64_t source,
@@ -110,7 +109,7 @@ Result<void> SynapseStream::copy(vendor::CopyDirection direction, std::uint64_t 
     m_used = true;
     const vendor::Status status = m_call.MemCopyAsync(m_stream, source, length, destination, direction);
     if (status != vendor::synSuccess)
-        return failure(status, "synMemCopyAsync", fmt::format("{:#x} to {:#x}, {} bytes", source, destination, length));
+        return failure(status, "synMemCopyAsync", os::format("{:#x} to {:#x}, {} bytes", source, destination, length));
     return {};
 }
 
@@ -119,7 +118,7 @@ Result<std::uint64_t> SynapseStream::record_event() {
     if (m_free.empty()) {
         vendor::EventHandle event = nullptr;
         if (const vendor::Status status = m_call.EventCreate(&event, m_device, 0); status != vendor::synSuccess)
-            return failure(status, "synEventCreate", fmt::format("device {}", m_device));
+            return failure(status, "synEventCreate", os::format("device {}", m_device));
         m_free.push_back(event);
     }
     vendor::EventHandle event = m_free.back();

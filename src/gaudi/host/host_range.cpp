@@ -4,9 +4,8 @@
 #include "gaudi/card/forks.h"
 #include "gaudi/card/settings.h"
 #include "host_access.h"
+#include "os/format.h"
 #include "thunk/report.h"
-
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <chrono>
@@ -133,9 +132,9 @@ Result<HostMapping> HostRange::make_mapping_with_room(Session &session) const {
     if (!HostMemory::get().make_room(*this, m_length))
         return tl::unexpected(thunk::make_error(
             ENOMEM, "map", "",
-            fmt::format("{} bytes more would exceed the limit of mapped host memory, and running copies use what is "
-                        "mapped; raise {}",
-                        m_length, settings().max_mapped_host.name)));
+            os::format("{} bytes more would exceed the limit of mapped host memory, and running copies use what is "
+                       "mapped; raise {}",
+                       m_length, settings().max_mapped_host.name)));
     auto mapping = make_mapping(session);
     while (!mapping && mapping.error().code == ENOMEM && HostMemory::get().evict_one(*this))
         mapping = make_mapping(session);

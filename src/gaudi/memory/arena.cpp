@@ -4,9 +4,8 @@
 #include "foreign_mappings.h"
 #include "gaudi/card/settings.h"
 #include "live_mappings.h"
+#include "os/format.h"
 #include "region_pool.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,20 +24,20 @@ Result<void> check(const Card &card, const AllocationRequest &request) {
     if (request.length == 0)
         return refuse(EINVAL, card, "cannot allocate 0 bytes");
     if ((request.alignment & (request.alignment - 1)) != 0)
-        return refuse(EINVAL, card, fmt::format("alignment {} is not a power of two", request.alignment));
+        return refuse(EINVAL, card, os::format("alignment {} is not a power of two", request.alignment));
     const std::uint64_t all = card.info().dram_size;
     if (request.length > all || request.alignment > all)
         return refuse(ENOMEM, card,
-                      fmt::format("{} bytes with alignment {} are more than the {} MiB that the card has",
-                                  request.length, request.alignment, all >> 20));
+                      os::format("{} bytes with alignment {} are more than the {} MiB that the card has",
+                                 request.length, request.alignment, all >> 20));
     return {};
 }
 
 Error error_exceeds(const Card &card, std::uint64_t limit, std::uint64_t held) {
     return thunk::make_error(
         ENOMEM, "allocate", "",
-        fmt::format("UCX may hold {} MiB of card {} ({}) and holds {} MiB; free memory or raise the limit", limit >> 20,
-                    card.bus_id(), settings().max_memory.name, held >> 20));
+        os::format("UCX may hold {} MiB of card {} ({}) and holds {} MiB; free memory or raise the limit", limit >> 20,
+                   card.bus_id(), settings().max_memory.name, held >> 20));
 }
 
 } // namespace
@@ -75,15 +74,15 @@ Result<std::uint64_t> Arena::allocate_fixed(const AllocationRequest &request) {
             if (block->block()->heap.allocate_at(request.fixed - block->base(), request.length))
                 return request.fixed;
             return refuse(EEXIST, m_card,
-                          fmt::format("the requested address {:#x} is allocated already", request.fixed));
+                          os::format("the requested address {:#x} is allocated already", request.fixed));
         }
     // Blocks lie at multiples of the page from the start of the card's address range.
     const std::uint64_t page = m_card.page_size();
     const std::uint64_t first = m_card.info().dram_base_address;
     if (request.fixed < first || request.fixed % Heap::kGranule != 0)
         return refuse(EINVAL, m_card,
-                      fmt::format("no device memory can be at {:#x}: it starts at {:#x}, in units of {} bytes",
-                                  request.fixed, first, Heap::kGranule));
+                      os::format("no device memory can be at {:#x}: it starts at {:#x}, in units of {} bytes",
+                                 request.fixed, first, Heap::kGranule));
     const std::uint64_t hint = first + (request.fixed - first) / page * page;
     auto block = add_block(request.fixed - hint + request.length, hint, request.limit);
     if (!block)
@@ -91,8 +90,7 @@ Result<std::uint64_t> Arena::allocate_fixed(const AllocationRequest &request) {
     if ((*block)->base() == hint && (*block)->block()->heap.allocate_at(request.fixed - hint, request.length))
         return request.fixed;
     give_back(m_blocks.size() - 1);
-    return refuse(EEXIST, m_card,
-                  fmt::format("the driver maps nothing at {:#x}, the requested address", request.fixed));
+    return refuse(EEXIST, m_card, os::format("the driver maps nothing at {:#x}, the requested address", request.fixed));
 }
 
 std::optional<std::uint64_t> Arena::allocate_in(Region &block, const AllocationRequest &request) {
@@ -244,8 +242,8 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     if (LiveMappings::get().overlaps(m_session, range))
         return refuse(
             EEXIST, m_card,
-            fmt::format("the driver has mapped it at {:#x}, which is another card's memory; use one card per process",
-                        range.base));
+            os::format("the driver has mapped it at {:#x}, which is another card's memory; use one card per process",
+                       range.base));
     if (ForeignMappings *foreign = m_session.find<ForeignMappings>())
         foreign->withdraw_overlapping(range); // the driver has just given these addresses away
 
@@ -325,15 +323,15 @@ Result<void> Arena::vacate() {
     if (used != 0)
         return tl::unexpected(thunk::make_error(
             EBUSY, "hlthunk_open", m_card.bus_id(),
-            fmt::format("UCX has {} bytes allocated on card {}; free them before the framework opens it, or let the "
-                        "framework open the card first",
-                        used, m_card.index())));
+            os::format("UCX has {} bytes allocated on card {}; free them before the framework opens it, or let the "
+                       "framework open the card first",
+                       used, m_card.index())));
     give_back_all();
     if (!m_deferred.empty())
         return tl::unexpected(thunk::make_error(
             EBUSY, "hlthunk_open", m_card.bus_id(),
-            fmt::format("an RDMA device still has {} blocks of card {} registered; deregister them first",
-                        m_deferred.size(), m_card.index())));
+            os::format("an RDMA device still has {} blocks of card {} registered; deregister them first",
+                       m_deferred.size(), m_card.index())));
     m_vacated = true;
     return {};
 }

@@ -3,10 +3,9 @@
 
 #include "gaudi/card/card.h"
 #include "live_mappings.h"
+#include "os/format.h"
 #include "region_pool.h"
 #include "thunk/report.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,9 +27,9 @@ void report_ambiguous(const Card &first, const Card &second, std::uint64_t addre
     if (!reported.exchange(true))
         thunk::report(
             {EEXIST, "map",
-             fmt::format("{:#x} is an address on card {} ({}) and on card {} ({}) of this process; it is taken for the "
-                         "first, so use one card per process, or map with hints",
-                         address, first.index(), first.bus_id(), second.index(), second.bus_id())});
+             os::format("{:#x} is an address on card {} ({}) and on card {} ({}) of this process; it is taken for the "
+                        "first, so use one card per process, or map with hints",
+                        address, first.index(), first.bus_id(), second.index(), second.bus_id())});
 }
 
 bool confirm(Region &region) {

@@ -3,8 +3,7 @@
 
 #include "gaudi/card/card.h"
 #include "importers.h"
-
-#include <fmt/format.h>
+#include "os/format.h"
 
 #include <cerrno>
 
@@ -60,7 +59,7 @@ void Region::note_refusal(const Error &error) {
         m_why_no_export = error.text;
         return;
     }
-    forbid_export(shortage ? fmt::format("{} ({} times in a row)", error.text, m_shortages) : error.text);
+    forbid_export(shortage ? os::format("{} ({} times in a row)", error.text, m_shortages) : error.text);
 }
 
 void Region::note_success() {
