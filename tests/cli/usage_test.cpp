@@ -80,7 +80,7 @@ TEST(Usage, copy_of_the_tree_finds_its_own_parts) {
     const Result alone = result({"plugin-path"}, program);
     EXPECT_EQ(alone.code, 1);
     EXPECT_EQ(alone.err, "ucx_gaudi: " + (tree / "lib" / "ucx-gaudi").string() +
-                             " is missing; build or install ucx-gaudi again, and keep bin and lib together\n");
+                             " is missing; install ucx-gaudi-plugin, or keep bin and lib of a build together\n");
     EXPECT_EQ(result(run({}, {"true"}), program).code, 1);
 
     fs::copy(kTree / "lib" / "ucx-gaudi", tree / "lib" / "ucx-gaudi", fs::copy_options::recursive);
