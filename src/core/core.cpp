@@ -3,6 +3,7 @@
 
 #include "os/format.h"
 #include "perftest/allocator.h"
+#include "thunk/current_exception.h"
 #include "thunk/report.h"
 #include "ucm/installer.h"
 #include "uct/register.h"
@@ -79,7 +80,7 @@ signed char call_guarded(const char *name, Load &&load) noexcept {
     try {
         return load();
     } catch (...) {
-        const Error error = ucx::current_exception_error(name);
+        const Error error = thunk::current_exception_error(name);
         thunk::report(error);
         return ucx::status_from_errno(error.code);
     }

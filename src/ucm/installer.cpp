@@ -3,8 +3,8 @@
 
 #include "gaudi/card/cards.h"
 #include "hooks.h"
+#include "thunk/current_exception.h"
 #include "ucx/log.h"
-#include "ucx/status.h"
 
 #include <atomic>
 
@@ -28,7 +28,7 @@ ucs_status_t install(int events) {
                           installed.error().text.c_str());
     } catch (...) {
         GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so foreign Gaudi memory is probed at each use: %s",
-                      current_exception_error("install").text.c_str());
+                      thunk::current_exception_error("install").text.c_str());
     }
     return UCS_OK;
 }

@@ -15,6 +15,7 @@
 
 #include "host.h"
 #include "status.h"
+#include "thunk/current_exception.h"
 
 #include <array>
 #include <bit>
@@ -90,7 +91,7 @@ Returned run(const char *name, Class &self, Operation &&operation) noexcept {
             return translate<Returned>(self, operation());
     } catch (...) {
         if constexpr (!std::is_void_v<Returned>) {
-            const Error error = current_exception_error(name);
+            const Error error = thunk::current_exception_error(name);
             notify(self, error);
             return failure<Returned>(error);
         }

@@ -2,14 +2,10 @@
 #pragma once
 
 #include "abi_ucs.h"
-#include "thunk/error.h"
 
 namespace gaudi::ucx {
 
 /// The status for an errno. Never UCS_OK: an unknown errno, or 0, is UCS_ERR_IO_ERROR.
 ucs_status_t status_from_errno(int code) noexcept;
-
-/// The error for the exception that is being handled, for a catch block that must not throw.
-thunk::Error current_exception_error(const char *operation) noexcept;
 
 } // namespace gaudi::ucx

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx/status.h"
 
+#include "thunk/current_exception.h"
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -51,7 +53,7 @@ thunk::Error caught(const Exception &exception) {
     try {
         throw exception;
     } catch (...) {
-        return current_exception_error("operation");
+        return thunk::current_exception_error("operation");
     }
 }
 
