@@ -142,7 +142,7 @@ def messages_of(source, name):
             text, end = join_literals(found, at)
             names = [call for call, _ in calls if call != "format"]
             log = next((begin for call, begin in calls if call == "GAUDI_UCX_LOG"), None)
-            text = normalise(text, printf=log is not None)
+            text = normalise(text, printf=log is not None or "fprintf" in names)
             if len(WORD.findall(text)) >= 2 and not OTHER_CALLS.intersection(names[-1:]) and not is_rank(found, at):
                 yield Message(text, f"{name}:{line}", level_of(found, log))
             at = end

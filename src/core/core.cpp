@@ -11,6 +11,12 @@
 #include "ucx/proof.h"
 #include "ucx/status.h"
 
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string_view>
+
 #define GAUDI_CORE_EXPORT __attribute__((visibility("default")))
 
 namespace gaudi::core {
@@ -28,6 +34,36 @@ ucs_status_t refuse(const Host &host, const std::string &why) {
     return ucx::UCS_ERR_UNSUPPORTED;
 }
 
+/// The file that holds the code or data at `inside`.
+std::string file_of(const void *inside) {
+    Dl_info info{};
+    return dladdr(inside, &info) != 0 ? info.dli_fname : "an unknown file";
+}
+
+std::string own_file() { return file_of(reinterpret_cast<const void *>(&gaudi_core_load)); }
+
+/// Logs one warning for all modules of an installation.
+ucs_status_t refuse(const gaudi_module &module, const void *caller) {
+    static std::atomic<bool> s_warned{false};
+    if (s_warned.exchange(true))
+        return ucx::UCS_ERR_UNSUPPORTED;
+    const std::string why = os::format(
+        "no Gaudi support: {} (ucx-gaudi {}, interface {}) cannot use {} (ucx-gaudi {}, interface {}), which this "
+        "process loaded first; use the modules of one installation only",
+        file_of(&module), module.version, module.interface, own_file(), UCX_GAUDI_VERSION, GAUDI_CORE_INTERFACE);
+    if (const Result<Host *> found = Host::find(caller); found)
+        GAUDI_UCX_LOG(**found, WARN, "%s", why.c_str());
+    else
+        thunk::report({ENOTSUP, "gaudi_core_load", why});
+    return ucx::UCS_ERR_UNSUPPORTED;
+}
+
+void log_other_version(const Host &host, const gaudi_module &module) {
+    if (module.version != std::string_view(UCX_GAUDI_VERSION))
+        GAUDI_UCX_LOG(host, INFO, "%s (ucx-gaudi %s) works on %s (ucx-gaudi %s), which this process loaded first",
+                      file_of(&module).c_str(), module.version, own_file().c_str(), UCX_GAUDI_VERSION);
+}
+
 void log_served_ucx(const Host &host, ucx::Tables tables) {
     const std::optional<ucx::Version> version = host.version();
     if (version && ucx::is_newer_than_tested(*version))
@@ -37,7 +73,7 @@ void log_served_ucx(const Host &host, ucx::Tables tables) {
                   ucx::tables_name(tables));
 }
 
-ucs_status_t load_uct(const void *caller) {
+ucs_status_t load_uct(const gaudi_module &module, const void *caller) {
     const Result<Host *> found = Host::find(caller);
     if (!found) {
         // Without a Host there is no log of UCX's to write to, and the user must learn why the module does nothing.
@@ -56,6 +92,7 @@ ucs_status_t load_uct(const void *caller) {
     if (!tables)
         return refuse(host, os::format("{} cannot be used: {}", host.name(), tables.error().text));
     log_served_ucx(host, *tables);
+    log_other_version(host, module);
     return uct::register_uct(host);
 }
 
@@ -74,31 +111,26 @@ ucs_status_t load_perftest(const void *caller) {
     return found ? perftest::register_allocator(**found) : ucx::UCS_ERR_UNSUPPORTED;
 }
 
-/// Runs `load`; an exception is reported and becomes a status.
-template <class Load>
-signed char call_guarded(const char *name, Load &&load) noexcept {
-    try {
-        return load();
-    } catch (...) {
-        const Error error = thunk::current_exception_error(name);
-        thunk::report(error);
-        return ucx::status_from_errno(error.code);
-    }
+ucs_status_t load(const gaudi_module &module, const void *caller) {
+    if (module.interface != GAUDI_CORE_INTERFACE)
+        return refuse(module, caller);
+    const std::string_view framework = module.framework;
+    if (framework == "uct")
+        return load_uct(module, caller);
+    if (framework == "ucm")
+        return load_ucm(caller);
+    return framework == "ucx_perftest" ? load_perftest(caller) : ucx::UCS_ERR_UNSUPPORTED;
 }
 
 } // namespace
 } // namespace gaudi::core
 
-using namespace gaudi::core;
-
-GAUDI_CORE_EXPORT signed char gaudi_core_uct_load(void *caller) {
-    return call_guarded("gaudi_core_uct_load", [&] { return load_uct(caller); });
-}
-
-GAUDI_CORE_EXPORT signed char gaudi_core_ucm_load(void *caller) {
-    return call_guarded("gaudi_core_ucm_load", [&] { return load_ucm(caller); });
-}
-
-GAUDI_CORE_EXPORT signed char gaudi_core_perftest_load(void *caller) {
-    return call_guarded("gaudi_core_perftest_load", [&] { return load_perftest(caller); });
+GAUDI_CORE_EXPORT signed char gaudi_core_load(const gaudi_module *module, void *caller) {
+    try {
+        return gaudi::core::load(*module, caller);
+    } catch (...) {
+        const gaudi::thunk::Error error = gaudi::thunk::current_exception_error("gaudi_core_load");
+        gaudi::thunk::report(error);
+        return gaudi::ucx::status_from_errno(error.code);
+    }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "current_exception.h"
 
-#include <fmt/format.h>
+#include "os/format.h"
+
 
 #include <cerrno>
 #include <exception>
@@ -20,7 +21,7 @@ int code_of(const std::system_error &error) {
 /// Names the operation, unless there is no memory left even for that sentence.
 Error describe(int code, const char *operation, const char *why) noexcept {
     try {
-        return {code, operation, fmt::format("{} failed: {}", operation, why)};
+        return {code, operation, os::format("{} failed: {}", operation, why)};
     } catch (...) {
         return {code, operation, "out of memory"}; // short enough for std::string to allocate nothing
     }

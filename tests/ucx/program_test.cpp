@@ -1,53 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The built modules in UCX's own programs.
+#include "program.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
+namespace gaudi::ucx {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-struct Finished {
-    int status;
-    std::string output;
-};
-
-/// Runs a command in a shell. UCX_GAUDI_PRELOAD is the sanitizer's runtime, which a plain program needs before it can
-/// load a sanitized module; leaks of the program itself are not checked.
-Finished run(const std::string &environment, const std::string &command) {
-    const std::string preload = UCX_GAUDI_PRELOAD;
-    const std::string sanitizer = preload.empty() ? "" : "ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD='" + preload + "' ";
-    const std::string line = "env -u UCX_MODULES " + sanitizer + environment + " " + command + " 2>&1";
-    std::FILE *pipe = ::popen(line.c_str(), "r");
-    EXPECT_NE(pipe, nullptr);
-    std::string text;
-    char buffer[4096];
-    for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-        text.append(buffer, got);
-    return {::pclose(pipe), text};
-}
-
-std::vector<std::string> warnings(const std::string &output) {
-    std::vector<std::string> found;
-    std::istringstream lines(output);
-    for (std::string line; std::getline(lines, line);) {
-        if (line.find("UCX  WARN ") != std::string::npos || line.find("UCX  ERROR ") != std::string::npos)
-            found.push_back(line);
-    }
-    return found;
-}
-
-const std::string kRapids = UCX_GAUDI_ENGINES "/rapids-1.22/libucx";
 const std::string kWithModules = "LD_LIBRARY_PATH=" + kRapids + "/lib UCX_PLUGIN_PATH=" UCX_GAUDI_MODULES " ";
 
 // This program holds libucs's options itself, by a copy relocation, so a log line at debug level also shows that the
@@ -77,13 +47,7 @@ TEST(Program, machine_without_cards_offers_the_same_as_without_the_module) {
     const Finished without = run(bare, kRapids + "/bin/ucx_info -d");
     EXPECT_EQ(with.status, 0);
     const auto offered = [](const std::string &output) { // figures and network devices come and go with the machine
-        std::vector<std::string> found;
-        std::istringstream lines(output);
-        for (std::string line; std::getline(lines, line);)
-            for (const char *what : {"# Memory domain: ", "Transport: ", "memory types: ", "register: "})
-                if (line.find(what) != std::string::npos)
-                    found.push_back(line);
-        return found;
+        return lines_with({"# Memory domain: ", "Transport: ", "memory types: ", "register: "}, output);
     };
     EXPECT_EQ(offered(with.output), offered(without.output));
     EXPECT_THAT(offered(with.output), testing::Contains(HasSubstr("Transport: self")));
@@ -126,3 +90,4 @@ TEST_F(OldUcx, module_refuses_with_one_warning_and_ucx_continues) {
 }
 
 } // namespace
+} // namespace gaudi::ucx
