@@ -31,6 +31,7 @@ ALLOWED = {
     "src/uct": ["src/os", "src/thunk", "src/gaudi/", "src/ucx"],
     "src/ucm": ["src/os", "src/thunk", "src/gaudi/", "src/ucx"],
     "src/perftest": ["src/os", "src/thunk", "src/gaudi/", "src/ucx"],
+    "src/buffer": ["src/os", "src/thunk", "src/gaudi/"],  # for programs that are not UCX
     # The core starts what is in it; it does nothing with devices itself. Thunk's messages go to UCX's log.
     "src/core": ["src/os", "src/thunk/current_exception.h", "src/thunk/report.h", "src/ucx", "src/uct/register.h",
                  "src/ucm/installer.h",

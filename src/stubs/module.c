@@ -34,7 +34,8 @@ __attribute__((visibility("default"))) signed char ucs_module_global_init(void) 
     if (load)
         return load(&kModule, __builtin_return_address(0));
     if (strcmp(kModule.framework, "uct") == 0) // once, and not for each module
-        fprintf(stderr, "ucx-gaudi: no Gaudi support: %s (ucx-gaudi %s) cannot use its core: %s; install ucx-gaudi again\n",
+        fprintf(stderr,
+                "ucx-gaudi: no Gaudi support: %s (ucx-gaudi %s) cannot use its core: %s; install ucx-gaudi again\n",
                 self.dli_fname, kModule.version, dlerror());
     return -22; // UCS_ERR_UNSUPPORTED
 }

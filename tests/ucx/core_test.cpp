@@ -102,8 +102,7 @@ TEST(Core, two_ucx_are_both_served) {
 }
 
 TEST(Core, ucx_without_its_libuct_is_refused) {
-    const Loaded loaded =
-        load(kUct, ::dlsym(open(file("libucs", FAKE_UCX_TESTED)), "ucs_log_dispatch"));
+    const Loaded loaded = load(kUct, ::dlsym(open(file("libucs", FAKE_UCX_TESTED)), "ucs_log_dispatch"));
     EXPECT_EQ(loaded.status, UCS_ERR_UNSUPPORTED);
     EXPECT_THAT(loaded.out, HasSubstr("the process has not loaded its libuct"));
 }
@@ -131,8 +130,9 @@ TEST(Core, module_of_an_unknown_framework_is_refused) {
 // The module of a test is in no file that is a module: the program stands for it.
 std::string refusal_of(const gaudi_module &module) {
     return "no Gaudi support: " + fs::read_symlink("/proc/self/exe").string() + " (ucx-gaudi " + module.version +
-           ", interface " + std::to_string(module.interface) + ") cannot use " GAUDI_CORE
-           " (ucx-gaudi " UCX_GAUDI_VERSION ", interface 1), which this process loaded first; use the modules of one "
+           ", interface " + std::to_string(module.interface) +
+           ") cannot use " GAUDI_CORE " (ucx-gaudi " UCX_GAUDI_VERSION
+           ", interface 1), which this process loaded first; use the modules of one "
            "installation only\n";
 }
 

@@ -90,8 +90,7 @@ TEST_P(TwoInstallations, module_of_another_version_works_and_is_logged) {
     const Finished info = run_info(modules, core, "debug");
     EXPECT_EQ(info.status, 0) << info.output;
     EXPECT_THAT(info.output, HasSubstr("ucx-gaudi " + core.version + " serves UCX 1.22.0"));
-    EXPECT_THAT(lines_with({" INFO "}, info.output),
-                Contains(EndsWith(agreement(modules, "libuct_gaudi.so.0", core))));
+    EXPECT_THAT(lines_with({" INFO "}, info.output), Contains(EndsWith(agreement(modules, "libuct_gaudi.so.0", core))));
     EXPECT_THAT(warnings(info.output), IsEmpty());
     EXPECT_THAT(run_info(modules, core, "warn").output, Not(HasSubstr("9.9.9")));
 }

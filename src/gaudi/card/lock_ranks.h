@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of the locks in src/gaudi, src/uct and src/ucm: a thread waits for a lock only while its rank is greater than
+// The order of the locks in src/gaudi, src/uct, src/ucm and src/buffer: a thread waits for a lock only while its rank is greater than
 // those of all locks that the thread holds. Debug and sanitizer builds check it at each lock (os/lock_rank.h).
 #pragma once
 
@@ -44,5 +44,6 @@ inline constexpr LockRank kSessionParts{480, "parts of a session"};
 inline constexpr LockRank kOpenWait{490, "wait for cards in reset"};
 inline constexpr LockRank kSettings{500, "settings"};
 inline constexpr LockRank kUnpackedKeys{510, "unpacked keys"};
+inline constexpr LockRank kBuffers{520, "table of buffers"};
 
 } // namespace gaudi::rank
