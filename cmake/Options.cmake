@@ -25,8 +25,9 @@ function(ucx_gaudi_loadable target map)
     if(NOT UCX_GAUDI_SANITIZE) # clang's sanitizer runtime is only in the program, so libraries leave it open
         target_link_options(${target} PRIVATE -Wl,-z,defs)
         # Its own C++ library must not stand in for the program's.
+        set(cxx_archives libstdc++.a:libgcc.a:libgcc_eh.a:libc++.a:libc++abi.a:libunwind.a:libcompiler_rt.a)
         target_link_options(${target} PRIVATE $<$<LINK_LANGUAGE:CXX>:-static-libstdc++> $<$<LINK_LANGUAGE:CXX>:-static-libgcc>
-                                              -Wl,--exclude-libs,ALL)
+                                              -Wl,--exclude-libs,${cxx_archives})
     endif()
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
 endfunction()
