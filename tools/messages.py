@@ -24,13 +24,13 @@ OTHER_FILES = {
 OTHER_CALLS = {
     "static_assert",
     # command line: help texts
-    "add_option", "add_flag", "add_subcommand", "footer", "app", "set_version_flag",
+    "add_option", "add_flag", "add_subcommand", "add_enable", "footer", "app", "set_version_flag",
     # names in UCX: settings, allocations
     "config_entry", "GAUDI_UCX_PARSER", "allocate",
     # arguments of a failed call, which stand in parentheses behind its name
     "from_negative", "from_zero", "from_minus_one", "from_mixed", "failure", "outcome",
     # data
-    "popen", "find_first_not_of", "join", "write", "write_once",
+    "output_of", "popen", "find_first_not_of", "join", "write", "write_once",
 }
 
 # Literals that are parts of lines without being messages: names of states and columns, values.
@@ -46,6 +46,7 @@ OTHER_TEXTS = {
     "not found",                 # ucx_gaudi info: a library or directory
     "one of … cards",            # the object of a wait
     "remote key",                # the call of an error
+    "import sys; print(*sys.path[1:], sep='\\n')",  # a program for python3
     "usage: ucx_gaudi… [OPTIONS]…",  # the first line of the help
     "-- COMMAND [ARGS]",
     "the UCX of …",              # the name of a UCX

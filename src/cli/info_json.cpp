@@ -45,12 +45,15 @@ std::string format_json(const Report &report) {
         out["ucx"].push_back({{"source", ucx.source},
                               {"libucs", ucx.libucs},
                               {"version", ucx.version.empty() ? Json() : Json(ucx.version)},
-                              {"supported", ucx.supported}});
+                              {"supported", ucx.why_unusable.empty()},
+                              {"why_unusable", ucx.why_unusable.empty() ? Json() : Json(ucx.why_unusable)}});
     out["modules"] = {
         {"directory", report.module_directory.empty() ? Json() : Json(report.module_directory)},
         {"files", report.module_files},
         {"in_plugin_path", report.in_plugin_path},
+        {"enabled_in", report.enabled_in.empty() ? Json() : Json(report.enabled_in)},
     };
+    out["problems"] = report.problems;
     // Invalid UTF-8 is replaced: the name of a process may hold any bytes.
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

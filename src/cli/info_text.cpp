@@ -67,13 +67,12 @@ std::string library_text(const std::optional<LibraryReport> &library) {
 }
 
 std::string ucx_text(const UcxReport &ucx) {
-    const std::string_view remark = ucx.version.empty() ? "does not load"
-                                    : ucx.supported     ? ""
-                                                        : ", too old: 1.22 is needed";
-    return os::format("{}{}, {} ({})", ucx.version, remark, ucx.libucs, ucx.source);
+    return os::format("{}, {} ({})", ucx.version.empty() ? "does not load" : ucx.version, ucx.libucs, ucx.source);
 }
 
 std::string plugin_path_text(const Report &report) {
+    if (!report.enabled_in.empty())
+        return os::format("is set to the module directory in {}", report.enabled_in);
     return report.in_plugin_path ? "contains the module directory"
                                  : "does not contain the module directory, so UCX does not load the modules; "
                                    "export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)";
@@ -87,13 +86,18 @@ std::string format_text(const Report &report) {
     if (report.library && report.library->software)
         out.line("", "SOFTWARE: the cards below are those of softgaudi, not hardware");
     if (report.ucx.empty())
-        out.line("UCX", "not found");
-    for (std::size_t i = 0; i < report.ucx.size(); ++i)
+        out.line("UCX", "not found; install 1.22 or later, for example with: pip install libucx-cu13");
+    for (std::size_t i = 0; i < report.ucx.size(); ++i) {
         out.line(i == 0 ? "UCX" : "", ucx_text(report.ucx[i]));
+        if (!report.ucx[i].why_unusable.empty())
+            out.line("", os::format("  {}{}", report.ucx[i].version.empty() ? "" : "it ", report.ucx[i].why_unusable));
+    }
     out.line("modules", report.module_directory.empty() ? "not found" : report.module_directory);
     for (const std::string &file : report.module_files)
         out.line("", file);
     out.line("UCX_PLUGIN_PATH", plugin_path_text(report));
+    for (const std::string &problem : report.problems)
+        out.line("problem", problem);
     if (report.cards.empty()) {
         out.line("cards", report.why_no_card);
         return out.take();

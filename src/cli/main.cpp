@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "enable.h"
 #include "info.h"
 #include "os/format.h"
 #include "places.h"
@@ -15,7 +16,7 @@
 namespace gaudi::cli {
 namespace {
 
-constexpr int kUsage = 1; // for every mistake; CLI11 would return a code of its own for each
+constexpr int kUsage = 2; // for every mistake; CLI11 would return a code of its own for each
 
 /// CLI11's help with a usage line of our own.
 class Help : public CLI::Formatter {
@@ -80,8 +81,25 @@ CLI::App *add_run(CLI::App &app, RunOptions &options) {
     return run;
 }
 
+CLI::App *add_enable(CLI::App &app, const char *name, const char *description, EnableOptions &options) {
+    CLI::App *command = app.add_subcommand(name, description);
+    command->footer("Without an option: the active virtual environment, or --user if none is active.");
+    auto *venv = command
+                     ->add_option("--venv", options.venv_directory,
+                                  "In the virtual environment DIR (without DIR: the active one)")
+                     ->expected(0, 1)
+                     ->option_text("[DIR]");
+    auto *user = command->add_flag("--user", options.user, "For each UCX that this user runs (~/ucx.conf)");
+    auto *system = command->add_flag("--system", options.system, "For each UCX that reads /etc/ucx/ucx.conf");
+    venv->excludes(user)->excludes(system);
+    user->excludes(system);
+    command->callback([venv, &options] { options.venv = venv->count() > 0; });
+    return command;
+}
+
 int main_of(std::vector<std::string> words) {
     RunOptions options;
+    EnableOptions enable;
     bool json = false;
     CLI::App app("Intel Gaudi support for stock UCX", "ucx_gaudi");
     app.formatter(std::make_shared<Help>()); // commands added later inherit it
@@ -91,6 +109,10 @@ int main_of(std::vector<std::string> words) {
     CLI::App *info_command = app.add_subcommand("info", "Show the cards, libraries and modules of this machine");
     info_command->add_flag("--json", json, "Print JSON, for programs");
     const CLI::App *plugin_path = app.add_subcommand("plugin-path", "Print the module directory, for UCX_PLUGIN_PATH");
+
+    const CLI::App *enable_command =
+        add_enable(app, "enable", "Let UCX load the modules without a variable, by a line in ucx.conf", enable);
+    const CLI::App *disable_command = add_enable(app, "disable", "Undo enable", enable);
 
     app.footer("ucx_gaudi COMMAND --help describes a command."); // set after the commands, which would inherit it
     for (CLI::App *command : app.get_subcommands({}))
@@ -122,6 +144,10 @@ int main_of(std::vector<std::string> words) {
     }
     if (!options.command.empty())
         return report_usage(app, "only run takes a command after --");
+    if (*enable_command)
+        return run_enable(enable);
+    if (*disable_command)
+        return run_disable(enable);
     return *plugin_path ? print_plugin_path() : run_info(json);
 }
 

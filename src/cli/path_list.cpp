@@ -3,25 +3,26 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
 
 namespace gaudi::cli {
 
-std::vector<std::filesystem::path> read_path_list(const char *variable) {
+std::vector<std::filesystem::path> split_path_list(std::string_view list) {
     std::vector<std::filesystem::path> directories;
-    const char *value = std::getenv(variable);
-    std::string_view rest = value ? value : "";
-    while (!rest.empty()) {
-        const std::size_t cut = rest.find(':');
-        directories.emplace_back(rest.substr(0, cut));
-        rest = cut == std::string_view::npos ? "" : rest.substr(cut + 1);
+    while (!list.empty()) {
+        const std::size_t cut = list.find(':');
+        directories.emplace_back(list.substr(0, cut));
+        list = cut == std::string_view::npos ? "" : list.substr(cut + 1);
     }
     return directories;
 }
 
-bool path_list_contains(const char *variable, const std::filesystem::path &directory) {
-    const std::vector<std::filesystem::path> directories = read_path_list(variable);
-    return std::any_of(directories.begin(), directories.end(), [&](const std::filesystem::path &one) {
+std::vector<std::filesystem::path> read_path_list(const char *variable) {
+    const char *value = std::getenv(variable);
+    return split_path_list(value ? value : "");
+}
+
+bool contains_directory(const std::vector<std::filesystem::path> &all, const std::filesystem::path &directory) {
+    return std::any_of(all.begin(), all.end(), [&](const std::filesystem::path &one) {
         std::error_code error;
         return std::filesystem::equivalent(one, directory, error);
     });

@@ -29,13 +29,14 @@ struct LibraryReport {
     std::string path;
     std::string version;
     bool software = false;
+    bool can_export = false; // dma-bufs, for zero copy over RDMA
 };
 
 struct UcxReport {
     std::string source; // where it was found: "LD_LIBRARY_PATH", "loader", "python3", "--ucx NAME"
     std::string libucs;
-    std::string version;    // empty if it does not load
-    bool supported = false; // UCX reads UCX_PLUGIN_PATH from 1.22 on
+    std::string version;      // empty if it does not load
+    std::string why_unusable; // empty if the modules work in it
 };
 
 struct Report {
@@ -46,6 +47,8 @@ struct Report {
     std::string module_directory;
     std::vector<std::string> module_files;
     bool in_plugin_path = false;
+    std::string enabled_in;            // the ucx.conf that has the module directory, if UCX_PLUGIN_PATH is not set
+    std::vector<std::string> problems; // a sentence each, with what to do
 };
 
 OrSentence<Report> make_report();
@@ -54,5 +57,7 @@ OrSentence<std::vector<CardReport>> report_cards();
 /// To be called only if there is no card.
 std::string report_why_no_card();
 std::vector<UcxReport> report_ucx();
+/// To be called when all the rest is filled in.
+std::vector<std::string> report_problems(const Report &report);
 
 } // namespace gaudi::cli

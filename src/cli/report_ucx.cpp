@@ -2,14 +2,13 @@
 #include "os/format.h"
 #include "report.h"
 
+#include "output_of.h"
 #include "path_list.h"
 #include "ucx.h"
 #include "ucx_probe.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <string_view>
+
+#include <sstream>
 
 namespace gaudi::cli {
 namespace {
@@ -19,18 +18,11 @@ namespace fs = std::filesystem;
 /// The package directories of the python3 in PATH: many programs get their UCX from a wheel there.
 std::vector<fs::path> list_python_packages() {
     std::vector<fs::path> found;
-    const auto close = [](std::FILE *stream) { ::pclose(stream); };
-    const std::unique_ptr<std::FILE, decltype(close)> stream(
-        ::popen("exec python3 -c 'import sys; print(*sys.path[1:], sep=\"\\n\")' 2>/dev/null </dev/null", "re"), close);
-    char *line = nullptr;
-    std::size_t size = 0;
-    ssize_t length = 0;
-    while (stream && (length = ::getline(&line, &size, stream.get())) > 0) {
-        const std::string_view text(line, static_cast<std::size_t>(length - 1));
-        if (text.starts_with('/'))
-            found.emplace_back(text);
+    std::istringstream lines(output_of({"python3", "-c", "import sys; print(*sys.path[1:], sep='\\n')"}));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with('/'))
+            found.emplace_back(line);
     }
-    std::free(line);
     return found;
 }
 
@@ -39,11 +31,6 @@ struct Found {
     std::string libucs;
     UcxProbe probe;
 };
-
-bool reads_plugin_path(const std::string &version) {
-    int major = 0, minor = 0;
-    return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 && (major > 1 || (major == 1 && minor >= 22));
-}
 
 } // namespace
 
@@ -62,14 +49,18 @@ std::vector<UcxReport> report_ucx() {
 
     std::vector<UcxReport> reports;
     if (auto probed = here.read_answer()) {
-        const bool named = path_list_contains("LD_LIBRARY_PATH", fs::path(probed->libucs).parent_path());
-        reports.push_back({named ? "LD_LIBRARY_PATH" : "loader", probed->libucs, probed->version,
-                           reads_plugin_path(probed->version)});
+        const bool named =
+            contains_directory(read_path_list("LD_LIBRARY_PATH"), fs::path(probed->libucs).parent_path());
+        reports.push_back(
+            {named ? "LD_LIBRARY_PATH" : "loader", probed->libucs, probed->version, explain_unusable(*probed)});
     }
     for (Found &one : found) {
         const auto probed = one.probe.read_answer();
-        const std::string version = probed ? probed->version : "";
-        reports.push_back({std::move(one.source), std::move(one.libucs), version, reads_plugin_path(version)});
+        if (probed)
+            reports.push_back(
+                {std::move(one.source), std::move(one.libucs), probed->version, explain_unusable(*probed)});
+        else
+            reports.push_back({std::move(one.source), std::move(one.libucs), "", probed.error()});
     }
     return reports;
 }

@@ -11,6 +11,7 @@
 #include "private_directory.h"
 #include "topology.h"
 #include "ucx.h"
+#include "ucx_probe.h"
 
 #include <sys/stat.h>
 
@@ -62,6 +63,22 @@ std::string quote(const std::string &word) {
     return out;
 }
 
+/// In a UCX that does not load the modules, a program would run without Gaudi and without a word about it.
+OrSentence<void> check_usable(const Ucx &ucx, const std::string &name) {
+    std::error_code error;
+    if (!fs::exists(ucx.libucp, error))
+        return Sentence(os::format("--ucx {}: there is no libucp beside {}; use a whole UCX of 1.22 or later", name,
+                                    ucx.libucs.string()));
+    const auto probed = UcxProbe(ucx.libucp.string()).read_answer();
+    if (!probed)
+        return Sentence(os::format("--ucx {}: {} does not load: {}; use a UCX that runs on this machine", name,
+                                    ucx.libucp.string(), probed.error()));
+    const std::string why = explain_unusable(*probed);
+    if (!why.empty())
+        return Sentence(os::format("--ucx {}: UCX {} in {} {}", name, probed->version, ucx.libraries.string(), why));
+    return {};
+}
+
 /// The environment and the directories of one run of a program.
 class RunSetup {
 public:
@@ -90,7 +107,7 @@ OrSentence<void> RunSetup::choose_ucx(const std::string &name) {
     if (!named)
         return Sentence(named.error());
     m_ucx = std::move(*named);
-    return {};
+    return check_usable(*m_ucx, name);
 }
 
 OrSentence<void> RunSetup::choose_server(const std::string &directory) {
@@ -195,7 +212,7 @@ OrSentence<void> RunSetup::prepare(const RunOptions &options) {
         libraries = os::format("{}:{}", *ucx, libraries);
     }
     m_environment.prepend("LD_LIBRARY_PATH", libraries);
-    if (m_ucx && !m_ucx->programs.empty() && !path_list_contains("PATH", m_ucx->programs))
+    if (m_ucx && !m_ucx->programs.empty() && !contains_directory(read_path_list("PATH"), m_ucx->programs))
         m_environment.prepend("PATH", m_ucx->programs.string());
     if (!options.hcas.empty())
         if (auto added = add_hcas(options.hcas); !added)

@@ -184,7 +184,18 @@ TEST(FetchedUcx, info_lists_all) {
     EXPECT_THAT(got.out,
                 HasSubstr("1.22.0, " UCX_GAUDI_ENGINES "/rapids-1.22/libucx/lib/libucs.so.0 (--ucx rapids-1.22)\n"));
     EXPECT_THAT(got.out, HasSubstr("1.23.0, " UCX_GAUDI_ENGINES "/nixl-1.23/"));
-    EXPECT_THAT(got.out, HasSubstr("1.21.0, too old: 1.22 is needed, " UCX_GAUDI_ENGINES "/rapids-1.21/"));
+    EXPECT_THAT(got.out,
+                HasSubstr("1.21.0, " UCX_GAUDI_ENGINES "/rapids-1.21/libucx/lib/libucs.so.0 (--ucx rapids-1.21)\n"
+                          "                   it is older than 1.22 and does not load modules from UCX_PLUGIN_PATH; "
+                          "use 1.22 or later"));
+}
+
+TEST(FetchedUcx, old_ucx_is_refused) {
+    const Result got = result(run({"--ucx", "rapids-1.21"}, {"echo", "started"}));
+    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.out, "");
+    EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: --ucx rapids-1.21: UCX 1.21.0 in " UCX_GAUDI_ENGINES
+                                   "/rapids-1.21/libucx/lib is older than 1.22 "));
 }
 
 } // namespace

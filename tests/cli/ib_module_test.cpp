@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ucx_gaudi run --hca on UCX builds with and without the module that drives HCAs. The builds are empty files with UCX's
+// ucx_gaudi run --hca on UCX builds with and without the module that drives HCAs. The modules are empty files with UCX's
 // names: the command looks at no more than those.
 #include "command.h"
+#include "fake_ucx.h"
 
 #include <gmock/gmock.h>
 
@@ -28,7 +29,11 @@ protected:
         for (const std::string &file : files) {
             const fs::path path = m_builds / build / file;
             fs::create_directories(path.parent_path());
-            std::ofstream out(path);
+            const std::string name = path.filename().string();
+            if (name.starts_with("libucs"))
+                add_fake_ucx(path.parent_path(), FAKE_UCX, name, "libucp" + name.substr(6));
+            else
+                std::ofstream out(path);
         }
         return m_builds / build;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "command.h"
+#include "fake_ucx.h"
 
 #include "os/system_call.h"
 
@@ -212,10 +213,8 @@ TEST(Run, unusable_shared_directory_is_refused) {
 
 TEST(Run, unknown_ucx_is_refused) {
     const std::string engines = "/dev/shm/cli-run-test-engines-" + std::to_string(::getpid());
-    for (const char *name : {"rapids-1.9", "rapids-1.10"}) {
-        fs::create_directories(engines + "/" + name + "/libucx/lib");
-        std::ofstream(engines + "/" + name + "/libucx/lib/libucs.so.0") << "x";
-    }
+    for (const char *name : {"rapids-1.9", "rapids-1.10"})
+        add_fake_ucx(engines + "/" + name + "/libucx/lib");
     fs::create_directories(engines + "/nixl-7/nixl.libs");
     std::ofstream(engines + "/nixl-7/nixl.libs/libucs-0123abcd.so.0.0.0") << "x";
     fs::create_directories(engines + "/downloads");
@@ -229,6 +228,26 @@ TEST(Run, unknown_ucx_is_refused) {
                 StartsWith(engines + "/rapids-1.9/libucx/lib:"));
     fs::remove_all(engines);
     refuses({"--ucx", "rapids"}, "no UCX is fetched in '" + engines + "'");
+}
+
+TEST(Run, unusable_ucx_is_refused) {
+    const fs::path builds = "/dev/shm/cli-run-test-unusable-" + std::to_string(::getpid());
+    ::setenv("GAUDI_ENGINES", builds.c_str(), 1);
+    add_fake_ucx(builds / "old" / "lib", FAKE_UCX_OLD);
+    refuses({"--ucx", "old"},
+            "--ucx old: UCX 1.21.0 in " + (builds / "old" / "lib").string() +
+                " is older than 1.22 and does not load modules from UCX_PLUGIN_PATH; use 1.22 or later");
+    add_fake_ucx(builds / "statistics" / "lib", FAKE_UCX_STATISTICS);
+    refuses({"--ucx", "statistics"}, "was built with statistics, which the modules do not support; use one built "
+                                     "without --enable-stats");
+    add_fake_ucx(builds / "part" / "lib");
+    fs::remove(builds / "part" / "lib" / "libucp.so.0");
+    refuses({"--ucx", "part"}, "--ucx part: there is no libucp beside " +
+                                   (builds / "part" / "lib" / "libucs.so.0").string() + "; use a whole UCX");
+    add_fake_ucx(builds / "broken" / "lib");
+    std::ofstream(builds / "broken" / "lib" / "libucp.so.0") << "x";
+    refuses({"--ucx", "broken"}, "libucp.so.0 does not load: ");
+    fs::remove_all(builds);
 }
 
 } // namespace

@@ -21,8 +21,9 @@ TEST(Usage, version_is_printed) {
 TEST(Usage, help_lists_commands_and_options) {
     const Result all = result({"--help"});
     EXPECT_EQ(all.code, 0);
-    EXPECT_THAT(all.out, AllOf(HasSubstr("usage: ucx_gaudi COMMAND [OPTIONS]\n"), HasSubstr("\n  run "),
-                               HasSubstr("\n  info "), HasSubstr("\n  plugin-path ")));
+    EXPECT_THAT(all.out,
+                AllOf(HasSubstr("usage: ucx_gaudi COMMAND [OPTIONS]\n"), HasSubstr("\n  run "), HasSubstr("\n  info "),
+                      HasSubstr("\n  plugin-path "), HasSubstr("\n  enable "), HasSubstr("\n  disable ")));
     const Result run = result({"run", "--help"});
     EXPECT_EQ(run.code, 0);
     EXPECT_THAT(run.out, HasSubstr("usage: ucx_gaudi run [OPTIONS] -- COMMAND [ARGS]\n"));
@@ -31,13 +32,13 @@ TEST(Usage, help_lists_commands_and_options) {
         EXPECT_THAT(run.out, HasSubstr(option));
     EXPECT_THAT(result({"info", "--help"}).out, HasSubstr("--json"));
     const Result nothing = result({});
-    EXPECT_EQ(nothing.code, 1);
+    EXPECT_EQ(nothing.code, 2);
     EXPECT_EQ(nothing.err, all.out);
 }
 
 void mistaken(Words words, const std::string &sentence) {
     const Result got = result(std::move(words));
-    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.code, 2);
     EXPECT_EQ(got.out, "");
     EXPECT_THAT(got.err, AllOf(StartsWith("ucx_gaudi: "), HasSubstr(sentence), HasSubstr("; see ucx_gaudi"),
                                HasSubstr(" --help\n")));
@@ -58,6 +59,8 @@ TEST(Usage, mistake_is_one_sentence) {
     mistaken({"run", "--cards"}, "--cards");
     mistaken({"run", "--hca", "0", "--", "true"}, "--hca: Value 0 not in range 1 to 4");
     mistaken({"run", "--hca", "5", "--", "true"}, "--hca: Value 5 not in range 1 to 4");
+    mistaken({"enable", "--user", "--system"}, "--system");
+    mistaken({"disable", "--venv", "/x", "--user"}, "--user");
     mistaken({"run", "--model", "gaudi9", "--", "true"}, "--model: gaudi9 not in {gaudi2,gaudi3}");
 }
 

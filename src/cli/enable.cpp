@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "enable.h"
+
+#include "file_owner.h"
+#include "os/format.h"
+#include "path_list.h"
+#include "places.h"
+#include "ucx.h"
+#include "ucx_conf.h"
+#include "ucx_probe.h"
+
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace gaudi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The UCX in the Python packages of a virtual environment.
+std::vector<Ucx> find_ucx_of_venv(const fs::path &venv) {
+    std::vector<Ucx> found;
+    for (const char *libraries : {"lib", "lib64"}) {
+        std::error_code error;
+        if (libraries == std::string_view("lib64") && fs::equivalent(venv / "lib", venv / "lib64", error))
+            continue;
+        for (fs::directory_iterator at(venv / libraries, error), end; !error && at != end; at.increment(error)) {
+            for (Ucx &ucx : find_ucx_in(at->path() / "site-packages"))
+                found.push_back(std::move(ucx));
+        }
+    }
+    return found;
+}
+
+OrSentence<fs::path> choose_venv(const EnableOptions &options) {
+    const char *active = std::getenv("VIRTUAL_ENV");
+    if (options.venv_directory.empty() && (!active || !*active))
+        return Sentence("--venv: no virtual environment is active; name its directory: --venv DIR");
+    const fs::path named = options.venv_directory.empty() ? fs::path(active) : fs::path(options.venv_directory);
+    std::error_code error;
+    fs::path venv = fs::canonical(named, error);
+    if (error)
+        return Sentence(os::format("--venv {}: {}", named.string(), error.message()));
+    return venv;
+}
+
+/// A UCX that does not read the setting must not look as if it were enabled.
+OrSentence<void> check_usable(const Ucx &ucx) {
+    const auto probed = UcxProbe(ucx.libucp.string()).read_answer();
+    if (!probed)
+        return Sentence(os::format("{} does not load: {}", ucx.libucp.string(), probed.error()));
+    const std::string why = explain_unusable(*probed);
+    if (!why.empty())
+        return Sentence(os::format("UCX {} in {} {}", probed->version, ucx.libraries.string(), why));
+    return {};
+}
+
+OrSentence<std::vector<fs::path>> list_venv_files(const EnableOptions &options, bool check) {
+    const auto venv = choose_venv(options);
+    if (!venv)
+        return Sentence(venv.error());
+    std::vector<fs::path> files;
+    for (const Ucx &ucx : find_ucx_of_venv(*venv)) {
+        if (const auto usable = check ? check_usable(ucx) : OrSentence<void>(); !usable)
+            return Sentence(usable.error());
+        const fs::path file = conf_beside(ucx.libraries);
+        if (std::find(files.begin(), files.end(), file) == files.end())
+            files.push_back(file);
+    }
+    if (files.empty())
+        return Sentence(os::format("there is no UCX in the packages of {}; install what brings it first, for example "
+                                    "nixl-cu12, or use --user",
+                                    venv->string()));
+    return files;
+}
+
+/// The files that the chosen UCX read.
+OrSentence<std::vector<fs::path>> list_files(const EnableOptions &options, bool check) {
+    if (options.system)
+        return std::vector<fs::path>{system_conf()};
+    const char *active = std::getenv("VIRTUAL_ENV");
+    if (options.venv || (!options.user && active && *active))
+        return list_venv_files(options, check);
+    if (user_conf().empty())
+        return Sentence("--user: HOME is not set");
+    return std::vector<fs::path>{user_conf()};
+}
+
+OrSentence<void> enable_in(const fs::path &file, const std::string &modules) {
+    auto conf = UcxConf::read(file);
+    if (!conf)
+        return Sentence(conf.error());
+    if (contains_directory(split_path_list(conf->value()), modules)) {
+        os::print(stdout, "enabled already in {}\n", file.string());
+        return {};
+    }
+    if (const std::string value = conf->foreign_value(); !value.empty())
+        return Sentence(os::format("{} sets UCX_PLUGIN_PATH={} already; add :{} to that line by hand", file.string(),
+                                    value, modules));
+    if (const std::string owner = find_owner(file); !owner.empty()) {
+        os::print(stdout, "UCX_PLUGIN_PATH={}\n", modules);
+        return Sentence(os::format("{} belongs to the package {}, and its upgrade would undo a change; put the line "
+                                    "above in front of the file by hand, or use --user",
+                                    file.string(), owner));
+    }
+    std::error_code error;
+    fs::create_directories(file.parent_path(), error);
+    if (error)
+        return Sentence(os::format("cannot create {}: {}", file.parent_path().string(), error.message()));
+    conf->set(modules);
+    if (auto written = conf->write(); !written)
+        return written;
+    os::print(stdout, "enabled in {}\n", file.string());
+    return {};
+}
+
+/// Removes the directories .../etc/ucx that `enable` creates, if nothing else is in them.
+void remove_empty_directories(const fs::path &file) {
+    std::error_code error;
+    if (fs::exists(file, error) || file.parent_path().filename() != "ucx")
+        return;
+    for (const fs::path &directory : {file.parent_path(), file.parent_path().parent_path()}) {
+        if (directory == "/etc" || !find_owner(directory).empty() || ::rmdir(directory.c_str()) != 0)
+            return;
+    }
+}
+
+OrSentence<void> disable_in(const fs::path &file, const std::string &modules) {
+    auto conf = UcxConf::read(file);
+    if (!conf)
+        return Sentence(conf.error());
+    if (!conf->own_value().empty()) {
+        conf->set({});
+        if (auto written = conf->write(); !written)
+            return written;
+        remove_empty_directories(file);
+        os::print(stdout, "disabled in {}\n", file.string());
+    }
+    if (contains_directory(split_path_list(conf->foreign_value()), modules))
+        return Sentence(
+            os::format("{} names {} in a line that was not written by 'ucx_gaudi enable'; remove it by hand",
+                        file.string(), modules));
+    return {};
+}
+
+/// Takes a step in each of the files; returns the exit code.
+template <class Step>
+int take_in_all(const EnableOptions &options, bool check, Step step) {
+    const auto report = [](const std::string &sentence) {
+        std::fflush(stdout); // so that the two streams keep their order in a log
+        os::print(stderr, "ucx_gaudi: {}\n", sentence);
+        return 1;
+    };
+    const auto modules = find_module_directory();
+    if (!modules)
+        return report(modules.error());
+    const auto files = list_files(options, check);
+    if (!files)
+        return report(files.error());
+    int code = 0;
+    for (const fs::path &file : *files) {
+        if (const OrSentence<void> done = step(file, modules->string()); !done)
+            code = report(done.error());
+    }
+    return code;
+}
+
+} // namespace
+
+int run_enable(const EnableOptions &options) { return take_in_all(options, true, enable_in); }
+
+int run_disable(const EnableOptions &options) { return take_in_all(options, false, disable_in); }
+
+} // namespace gaudi::cli

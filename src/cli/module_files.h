@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which files UCX takes for modules.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace gaudi::cli {
+
+/// How the names of modules must end for the UCX that has this libucs: as its own name does, ".so.0" or ".so.0.0.0".
+std::string module_suffix(const std::filesystem::path &libucs);
+
+/// Whether a directory has a module, lib<framework>_<name> with this suffix.
+bool has_module(const std::filesystem::path &directory, const std::string &suffix);
+
+} // namespace gaudi::cli
