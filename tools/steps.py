@@ -4,6 +4,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -57,7 +58,8 @@ def step(title, command, log_name, env=None, may_fail=False):
         output.flush()
         try:
             child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
-                                     stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+                                     stderr=subprocess.STDOUT, env={**os.environ, **(env or {})},
+                                     preexec_fn=os.setpgrp)  # a group, which can be ended as a whole
         except FileNotFoundError:
             print("failed")
             raise Stop(f"{command[0]} is not installed.") from None
@@ -74,7 +76,7 @@ def step(title, command, log_name, env=None, may_fail=False):
                         print(f"{progress(log) or '...'} ", end="", flush=True)
                         beat += 60
         except BaseException:
-            child.terminate()
+            os.killpg(child.pid, signal.SIGTERM)
             child.wait()
             raise
     if live:
