@@ -24,6 +24,14 @@ std::optional<int> errno_by_name(std::string_view name) {
     return {};
 }
 
+std::string name_errno(int code) {
+    for (const gaudi::os::ErrnoName &known : gaudi::os::kErrnoNames) {
+        if (code == known.code)
+            return known.name;
+    }
+    return std::to_string(code);
+}
+
 bool cut_prefix(std::string_view &text, std::string_view prefix) {
     if (!text.starts_with(prefix))
         return false;

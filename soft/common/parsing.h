@@ -21,6 +21,9 @@ std::string_view env(const char *name);
 /// The errno with this name, or written as a number.
 std::optional<int> errno_by_name(std::string_view name);
 
+/// The name of an errno, or its number.
+std::string name_errno(int code);
+
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
     T value{};

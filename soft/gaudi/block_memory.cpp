@@ -24,7 +24,8 @@ constexpr size_t kSmall = 64 * kKiB;
 void report_full_tmpfs() {
     static std::atomic<bool> reported{false};
     if (errno == ENOSPC && !reported.exchange(true))
-        std::fprintf(stderr, "softgaudi: cannot write the memory of a card: its tmpfs is full; free space there\n");
+        std::fprintf(stderr, "softgaudi: cannot write the memory of a card: its tmpfs is full; free space there, or "
+                             "enlarge it (Docker: --shm-size)\n");
 }
 
 } // namespace

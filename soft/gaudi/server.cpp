@@ -2,6 +2,7 @@
 #include "server.h"
 
 #include "common/directory.h"
+#include "common/kernel.h"
 #include "functions.h"
 #include "os/format.h"
 
@@ -26,6 +27,16 @@ std::unique_ptr<Server> Server::make() {
         report(config.error());
         return nullptr;
     }
+    const auto able = soft::check_room(config->dir, "SOFTGAUDI_DIR").and_then([] {
+        return soft::try_memory_calls("no card can access the memory of a program");
+    });
+    if (!able) {
+        report(able.error());
+        return nullptr;
+    }
+    if (const auto calls = soft::try_descriptor_calls("a card's events do not reach another process that shares it");
+        !calls)
+        report(calls.error());
     std::unique_ptr<Server> server(new Server(std::move(*config)));
     return server->set_up() ? std::move(server) : nullptr;
 }

@@ -2,6 +2,7 @@
 #include "hca.h"
 
 #include "common/directory.h"
+#include "common/kernel.h"
 #include "events.h"
 #include "os/format.h"
 #include "report.h"
@@ -29,6 +30,16 @@ std::unique_ptr<Hca> Hca::make() {
         report(config.error());
         return nullptr;
     }
+    const auto able = soft::check_room(config->dir, "SOFTHCA_DIR").and_then([] {
+        return soft::try_memory_calls("no HCA can access the memory of a program");
+    });
+    if (!able) {
+        report(able.error());
+        return nullptr;
+    }
+    if (const auto calls = soft::try_descriptor_calls("dma-bufs of the kernel that a peer registered cannot be used");
+        !calls)
+        report(calls.error());
     std::unique_ptr<Hca> hca(new Hca(std::move(*config)));
     return hca->set_up() ? std::move(hca) : nullptr;
 }

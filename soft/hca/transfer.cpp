@@ -30,7 +30,8 @@ void report_failed_copy(int32_t pid) {
         return;
     const char *advice = error == EPERM    ? "; the HCA needs the right to trace that process: same user, same user "
                                              "namespace, kernel.yama.ptrace_scope below 2"
-                         : error == ENOSPC ? "; the tmpfs that holds it is full"
+                         : error == ENOSPC ? "; the tmpfs that holds it is full: free space there, or enlarge it "
+                                             "(Docker: --shm-size)"
                                            : "";
     report(gaudi::os::format("cannot access the memory of {}: {}; requests that need it fail{}",
                              pid == 0 ? "a card" : gaudi::os::format("process {}", pid), std::strerror(error), advice));
