@@ -42,6 +42,9 @@ function(ucx_gaudi_module_names target)
     endforeach()
 endfunction()
 
+# All that is installed, for packages: examples and tests are not compiled for them.
+add_custom_target(product)
+
 # ucx_gaudi_install(COMPONENT c TARGETS ... [SUBDIRECTORY d]): programs go to the directory of programs, libraries to a
 # directory of their own in that of libraries, where no linker and no UCX finds them by accident.
 function(ucx_gaudi_install)
@@ -49,4 +52,5 @@ function(ucx_gaudi_install)
     install(TARGETS ${arg_TARGETS}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${arg_COMPONENT}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${arg_SUBDIRECTORY} COMPONENT ${arg_COMPONENT})
+    add_dependencies(product ${arg_TARGETS})
 endfunction()
