@@ -50,7 +50,7 @@ def build():
     (engines.ENGINES / "zig-0.17" / "ziglang" / "zig").chmod(0o755)
     collect_headers()
     configure()
-    step("compile (portable)", ["cmake", "--build", str(DIRECTORY), "-j", str(len(os.sched_getaffinity(0)))],
+    step("compile (portable)", ["cmake", "--build", str(DIRECTORY), "--target", "product", "-j", str(len(os.sched_getaffinity(0)))],
          "build-portable", env={"ZIG_GLOBAL_CACHE_DIR": str(BUILD / "zig-cache"),
                                 "ZIG_LOCAL_CACHE_DIR": str(BUILD / "zig-cache")})
     print(f"built: {shown(DIRECTORY)}")
