@@ -107,3 +107,22 @@ def make():
     write_checksums()
     for path in sorted(OUTPUT.iterdir()):
         print(f"  {path.stat().st_size:>10}  {shown(path)}")
+
+
+def test(groups):
+    """Runs the tests on installed packages, or some groups of them, in a Debian 13 that is made once."""
+    need_packages(["debootstrap"])
+    root = BUILD / "roots" / "trixie"
+    if not root.exists():
+        if os.geteuid() != 0:
+            raise Stop("the packages are tested in a root directory of Debian 13, which only root can make: use sudo.")
+        part = root.with_suffix(".part")  # an interrupted run leaves nothing that looks complete
+        shutil.rmtree(part, ignore_errors=True)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        step("make a root of Debian 13", ["debootstrap", "--variant=minbase", "trixie", str(part)], "package-root")
+        part.rename(root)
+    code, log = step("test the packages", [sys.executable, str(ROOT / "packaging" / "test_installed.py"), *groups],
+                     "package-test", may_fail=True)
+    print(log.read_text(errors="replace"))
+    if code != 0:
+        raise Stop(f"the tests of the packages failed; all of their output: {shown(log)}")
