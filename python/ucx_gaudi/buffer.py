@@ -64,8 +64,8 @@ def _call(name, *arguments):
 class Buffer:
     """Memory of a Gaudi card, for programs that hand addresses to UCX, NIXL or MPI.
 
-    device is the PCI address of a card as `ucx_gaudi info` prints it; without it the library chooses the card as it does
-    for UCX. Data is whatever has the buffer protocol and is contiguous: bytes, bytearray, memoryview, numpy arrays.
+    device is an index, "module:N" or a PCI address as `ucx_gaudi info` prints it; without it the library takes a card that
+    this process has open, else the one that HLS_MODULE_ID names, else the first that is free. Data is whatever has the buffer protocol and is contiguous: bytes, bytearray, memoryview, numpy arrays.
 
     There is no `__dlpack__` on purpose: DLPack has no device type for Gaudi, and a consumer that took the address for
     host memory would dereference it on the host and crash.
@@ -73,7 +73,7 @@ class Buffer:
 
     def __init__(self, nbytes, device=None):
         address = ctypes.c_void_p()
-        _call("gaudi_buffer_allocate", device.encode() if device is not None else None, nbytes, ctypes.byref(address))
+        _call("gaudi_buffer_allocate", str(device).encode() if device is not None else None, nbytes, ctypes.byref(address))
         self._address = address.value
         self._nbytes = nbytes
         self._free = weakref.finalize(self, _call, "gaudi_buffer_free", self._address)
