@@ -20,10 +20,11 @@ constexpr std::string_view kMemoryKernel = "a kernel with CONFIG_CROSS_MEMORY_AT
 constexpr uint64_t kLeastRoom = 8 << 20; // above the state of eight open cards (5.3 MiB) and of a fabric (3.2 MiB)
 
 Unexpected describe_denial(std::string_view call, std::string_view kernel, int error, std::string_view use) {
-    return Unexpected(gaudi::os::format("{} is {} ({}), so {}: allow it in the seccomp profile of the container (Docker: "
-                                  "--cap-add SYS_PTRACE){}",
-                                  call, error == ENOSYS ? "missing or denied" : "denied", name_errno(error), use,
-                                  error == ENOSYS ? gaudi::os::format(", or run {}", kernel) : ""));
+    return Unexpected(
+        gaudi::os::format("{} is {} ({}), so {}: allow it in the seccomp profile of the container (Docker: "
+                          "--cap-add SYS_PTRACE){}",
+                          call, error == ENOSYS ? "missing or denied" : "denied", name_errno(error), use,
+                          error == ENOSYS ? gaudi::os::format(", or run {}", kernel) : ""));
 }
 
 /// A shortage says nothing of the calls.
@@ -61,9 +62,10 @@ Expected<void> check_room(const std::string &dir, const char *variable) {
     const uint64_t free = static_cast<uint64_t>(info.f_bavail) * static_cast<uint64_t>(info.f_bsize);
     if (free >= kLeastRoom)
         return {};
-    return Unexpected(gaudi::os::format("{}: its tmpfs has {} KiB free, and {} KiB are needed: free space there, enlarge it "
-                                  "(Docker: --shm-size), or set {} to a directory on another tmpfs",
-                                  dir, free >> 10, kLeastRoom >> 10, variable));
+    return Unexpected(
+        gaudi::os::format("{}: its tmpfs has {} KiB free, and {} KiB are needed: free space there, enlarge it "
+                          "(Docker: --shm-size), or set {} to a directory on another tmpfs",
+                          dir, free >> 10, kLeastRoom >> 10, variable));
 }
 
 } // namespace soft

@@ -5,7 +5,6 @@
 #include "gaudi/memory/arena.h"
 #include "os/format.h"
 
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -78,9 +77,8 @@ Result<void> Buffers::free(std::uint64_t address) {
         if (found == m_table.end()) {
             if (const Region *region = LiveMappings::get().find(address); region && region->session().inherited())
                 return {}; // the parent frees it
-            return refuse(
-                EINVAL,
-                os::format("cannot free {:#x}: no buffer starts there; it may have been freed before", address));
+            return refuse(EINVAL, os::format("cannot free {:#x}: no buffer starts there; it may have been freed before",
+                                             address));
         }
         if (found->second.copies != 0)
             return refuse(EBUSY, os::format("cannot free {:#x}: a copy of another thread uses the buffer", address));
@@ -106,7 +104,7 @@ public:
             Buffer &buffer = found->second;
             if (length > buffer.length - (address - start))
                 return refuse(EINVAL, os::format("{} bytes at {:#x} are not inside the buffer of {} bytes at {:#x}",
-                                                  length, address, buffer.length, start));
+                                                 length, address, buffer.length, start));
             if (!buffer.memory.is_current())
                 return tl::unexpected(buffer.memory.session().card().error_closed());
             ++buffer.copies;

@@ -9,7 +9,6 @@
 #include "ucx_conf.h"
 #include "ucx_probe.h"
 
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,8 +72,8 @@ OrSentence<std::vector<fs::path>> list_venv_files(const EnableOptions &options, 
     }
     if (files.empty())
         return Sentence(os::format("there is no UCX in the packages of {}; install what brings it first, for example "
-                                    "nixl-cu12, or use --user",
-                                    venv->string()));
+                                   "nixl-cu12, or use --user",
+                                   venv->string()));
     return files;
 }
 
@@ -100,12 +99,12 @@ OrSentence<void> enable_in(const fs::path &file, const std::string &modules) {
     }
     if (const std::string value = conf->foreign_value(); !value.empty())
         return Sentence(os::format("{} sets UCX_PLUGIN_PATH={} already; add :{} to that line by hand", file.string(),
-                                    value, modules));
+                                   value, modules));
     if (const std::string owner = find_owner(file); !owner.empty()) {
         os::print(stdout, "UCX_PLUGIN_PATH={}\n", modules);
         return Sentence(os::format("{} belongs to the package {}, and its upgrade would undo a change; put the line "
-                                    "above in front of the file by hand, or use --user",
-                                    file.string(), owner));
+                                   "above in front of the file by hand, or use --user",
+                                   file.string(), owner));
     }
     std::error_code error;
     fs::create_directories(file.parent_path(), error);
@@ -143,7 +142,7 @@ OrSentence<void> disable_in(const fs::path &file, const std::string &modules) {
     if (contains_directory(split_path_list(conf->foreign_value()), modules))
         return Sentence(
             os::format("{} names {} in a line that was not written by 'ucx_gaudi enable'; remove it by hand",
-                        file.string(), modules));
+                       file.string(), modules));
     return {};
 }
 

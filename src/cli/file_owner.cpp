@@ -3,7 +3,6 @@
 
 #include "output_of.h"
 
-
 #include <algorithm>
 #include <fstream>
 

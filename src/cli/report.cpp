@@ -7,7 +7,6 @@
 #include "thunk/library.h"
 #include "ucx_conf.h"
 
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>

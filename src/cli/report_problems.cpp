@@ -5,7 +5,6 @@
 #include "module_files.h"
 #include "path_list.h"
 
-
 #include <fstream>
 #include <map>
 
@@ -37,16 +36,16 @@ void check_plugin_path(const Report &report, std::vector<std::string> &problems)
     for (const fs::path &directory : read_path_list("UCX_PLUGIN_PATH")) {
         if (!is_present(directory)) {
             problems.push_back(os::format("UCX_PLUGIN_PATH names {}, which does not exist; "
-                                           "export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)",
-                                           directory.string()));
+                                          "export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)",
+                                          directory.string()));
             continue;
         }
         for (const auto &[suffix, libucs] : suffixes) {
             if (!has_module(directory, suffix))
                 problems.push_back(os::format("UCX_PLUGIN_PATH names {}, where nothing ends in {} as {} does, so that "
-                                               "this UCX loads nothing from it; add the output of "
-                                               "'ucx_gaudi plugin-path' to UCX_PLUGIN_PATH",
-                                               directory.string(), suffix, libucs));
+                                              "this UCX loads nothing from it; add the output of "
+                                              "'ucx_gaudi plugin-path' to UCX_PLUGIN_PATH",
+                                              directory.string(), suffix, libucs));
         }
     }
 }
@@ -58,8 +57,8 @@ void check_modules(const Report &report, std::vector<std::string> &problems) {
     for (const fs::path &directory : directories) {
         if (is_present(directory / "libuct_gaudi.so.0") && !is_present(directory / kCore))
             problems.push_back(os::format("{} is missing in {}, and the modules there do not load without it; "
-                                           "install ucx-gaudi-plugin again",
-                                           kCore, directory.string()));
+                                          "install ucx-gaudi-plugin again",
+                                          kCore, directory.string()));
     }
 }
 
@@ -78,20 +77,19 @@ std::vector<std::string> list_pci_cards() {
 void check_cards(const Report &report, std::vector<std::string> &problems) {
     if (report.library && !report.library->can_export)
         problems.push_back(os::format("{} cannot export dma-bufs, so that RDMA goes through host memory; install a "
-                                       "newer libhl-thunk",
-                                       report.library->path));
+                                      "newer libhl-thunk",
+                                      report.library->path));
     const std::vector<std::string> cards = list_pci_cards();
     if (cards.empty())
         return;
     if (!report.library)
         problems.push_back(os::format("there are {} Gaudi cards ({}), and no libhl-thunk to use them; install the "
-                                       "libraries of the Gaudi driver, or name the file in GAUDI_THUNK",
-                                       cards.size(), os::join(cards, ", ")));
+                                      "libraries of the Gaudi driver, or name the file in GAUDI_THUNK",
+                                      cards.size(), os::join(cards, ", ")));
     else if (report.cards.empty() && !report.library->software && !is_present("/dev/accel"))
-        problems.push_back(
-            os::format("there are {} Gaudi cards ({}), and no /dev/accel to reach them; load the driver "
-                        "habanalabs, or give the container the device nodes",
-                        cards.size(), os::join(cards, ", ")));
+        problems.push_back(os::format("there are {} Gaudi cards ({}), and no /dev/accel to reach them; load the driver "
+                                      "habanalabs, or give the container the device nodes",
+                                      cards.size(), os::join(cards, ", ")));
 }
 
 } // namespace

@@ -7,7 +7,6 @@
 #include "ucx.h"
 #include "ucx_probe.h"
 
-
 #include <sstream>
 
 namespace gaudi::cli {

@@ -68,11 +68,11 @@ OrSentence<void> check_usable(const Ucx &ucx, const std::string &name) {
     std::error_code error;
     if (!fs::exists(ucx.libucp, error))
         return Sentence(os::format("--ucx {}: there is no libucp beside {}; use a whole UCX of 1.22 or later", name,
-                                    ucx.libucs.string()));
+                                   ucx.libucs.string()));
     const auto probed = UcxProbe(ucx.libucp.string()).read_answer();
     if (!probed)
         return Sentence(os::format("--ucx {}: {} does not load: {}; use a UCX that runs on this machine", name,
-                                    ucx.libucp.string(), probed.error()));
+                                   ucx.libucp.string(), probed.error()));
     const std::string why = explain_unusable(*probed);
     if (!why.empty())
         return Sentence(os::format("--ucx {}: UCX {} in {} {}", name, probed->version, ucx.libraries.string(), why));

@@ -4,7 +4,6 @@
 #include "os/format.h"
 #include "thunk/fd.h"
 
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

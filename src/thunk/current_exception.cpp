@@ -3,7 +3,6 @@
 
 #include "os/format.h"
 
-
 #include <cerrno>
 #include <exception>
 #include <new>
