@@ -19,6 +19,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -63,12 +65,22 @@ std::string quote(const std::string &word) {
     return out;
 }
 
+/// Whether the text of a libucs shows that it loads the modules: it knows the setting, and has no statistics. To load it in
+/// order to ask takes hundreds of times as long.
+bool loads_modules(const fs::path &libucs) {
+    std::ifstream file(libucs, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return text.find("PLUGIN_PATH") != std::string::npos && text.find("ucs_stats_node_alloc") == std::string::npos;
+}
+
 /// In a UCX that does not load the modules, a program would run without Gaudi and without a word about it.
 OrSentence<void> check_usable(const Ucx &ucx, const std::string &name) {
     std::error_code error;
     if (!fs::exists(ucx.libucp, error))
         return Sentence(os::format("--ucx {}: there is no libucp beside {}; use a whole UCX of 1.22 or later", name,
                                    ucx.libucs.string()));
+    if (loads_modules(ucx.libucs))
+        return {};
     const auto probed = UcxProbe(ucx.libucp.string()).read_answer();
     if (!probed)
         return Sentence(os::format("--ucx {}: {} does not load: {}; use a UCX that runs on this machine", name,
