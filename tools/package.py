@@ -109,8 +109,14 @@ def make():
         print(f"  {path.stat().st_size:>10}  {shown(path)}")
 
 
+# Groups of tests on installed packages, and the file in packaging/ that has them.
+TESTS = {"Wheel": "test_installed", "Deb": "test_installed", "Rpm": "test_installed", "Sdist": "test_installed",
+         "Nixl": "test_clients", "OlderNixl": "test_clients", "Mpi": "test_clients"}
+
+
 def test(groups):
     """Runs the tests on installed packages, or some groups of them, in a Debian 13 that is made once."""
+    chosen = [f"{file}.{group}" for group, file in TESTS.items() if group in groups or not groups]
     need_packages(["debootstrap"])
     root = BUILD / "roots" / "trixie"
     if not root.exists():
@@ -121,8 +127,8 @@ def test(groups):
         part.parent.mkdir(parents=True, exist_ok=True)
         step("make a root of Debian 13", ["debootstrap", "--variant=minbase", "trixie", str(part)], "package-root")
         part.rename(root)
-    code, log = step("test the packages", [sys.executable, str(ROOT / "packaging" / "test_installed.py"), *groups],
-                     "package-test", may_fail=True)
+    code, log = step("test the packages", [sys.executable, "-B", "-m", "unittest", "-v", *chosen], "package-test",
+                     env={"PYTHONPATH": str(ROOT / "packaging")}, may_fail=True)
     print(log.read_text(errors="replace"))
     if code != 0:
         raise Stop(f"the tests of the packages failed; all of their output: {shown(log)}")
