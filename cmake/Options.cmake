@@ -16,6 +16,9 @@ target_compile_options(
 # compiled alike: a mutex then knows its rank.
 target_compile_definitions(ucx_gaudi_options INTERFACE $<$<CONFIG:Debug>:GAUDI_LOCK_RANKS=1>)
 
+include(CheckLinkerFlag)
+check_linker_flag(CXX -Wl,--exclude-libs,libstdc++.a UCX_GAUDI_HAS_EXCLUDE_LIBS)
+
 # ucx_gaudi_loadable(TARGET MAP): for a shared library that is loaded into other people's programs. It exports exactly
 # what the linker map names, has no symbol left open, brings its C++ library along, because the program may have an older
 # one or none, and stays mapped for ever: its callers may still call after dlclose or after destructors ran.
@@ -24,10 +27,10 @@ function(ucx_gaudi_loadable target map)
     target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,-z,nodelete)
     if(NOT UCX_GAUDI_SANITIZE) # clang's sanitizer runtime is only in the program, so libraries leave it open
         target_link_options(${target} PRIVATE -Wl,-z,defs)
-        # Its own C++ library must not stand in for the program's.
-        set(cxx_archives libstdc++.a:libgcc.a:libgcc_eh.a:libc++.a:libc++abi.a:libunwind.a:libcompiler_rt.a)
-        target_link_options(${target} PRIVATE $<$<LINK_LANGUAGE:CXX>:-static-libstdc++> $<$<LINK_LANGUAGE:CXX>:-static-libgcc>
-                                              -Wl,--exclude-libs,${cxx_archives})
+        target_link_options(${target} PRIVATE $<$<LINK_LANGUAGE:CXX>:-static-libstdc++> $<$<LINK_LANGUAGE:CXX>:-static-libgcc>)
+        if(UCX_GAUDI_HAS_EXCLUDE_LIBS) # its own C++ library must not stand in for the program's; that of zig is hidden
+            target_link_options(${target} PRIVATE -Wl,--exclude-libs,libstdc++.a:libgcc.a:libgcc_eh.a)
+        endif()
     endif()
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
 endfunction()

@@ -45,6 +45,21 @@ def progress(log):
     return counts[-1].decode() if counts else ""
 
 
+ENDING = {signal.SIGINT, signal.SIGTERM}
+
+
+def start_group(command, **options):
+    """Starts a command in a process group of its own, which can be ended as a whole. A signal that comes meanwhile waits:
+    whoever it makes stop must know the child."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+
+    def prepare():
+        os.setpgrp()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    return subprocess.Popen(command, preexec_fn=prepare, **options)
+
+
 def step(title, command, log_name, env=None, may_fail=False):
     """Runs a command whose output goes to a log, showing the time it takes. Returns (exit code, log)."""
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -57,13 +72,14 @@ def step(title, command, log_name, env=None, may_fail=False):
         output.write(f"$ {shlex.join(command)}\n")
         output.flush()
         try:
-            child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
-                                     stderr=subprocess.STDOUT, env={**os.environ, **(env or {})},
-                                     preexec_fn=os.setpgrp)  # a group, which can be ended as a whole
+            child = start_group(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                env={**os.environ, **(env or {})})
         except FileNotFoundError:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
             print("failed")
             raise Stop(f"{command[0]} is not installed.") from None
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
             while True:
                 try:
                     code = child.wait(timeout=1)
