@@ -58,7 +58,7 @@ Result<std::uint64_t> Buffers::allocate(const std::string &device, std::uint64_t
     AllocationRequest request;
     request.length = length;
     request.limit = settings().max_memory.value;
-    const auto address = gaudi::allocate(**card, request);
+    auto address = gaudi::allocate(**card, request);
     if (!address)
         return address;
     const Resolved memory = resolve(m_cards, *address, length);
