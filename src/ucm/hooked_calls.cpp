@@ -181,18 +181,23 @@ int HookedCalls::close(int fd) noexcept {
 
 std::uint64_t HookedCalls::alloc(int fd, std::uint64_t size, std::uint64_t page_size, bool contiguous,
                                  bool shared) noexcept {
+    constexpr unsigned kTries = 100;
     ForeignMappings *mappings = nullptr;
-    bool deferred = false; // before the call: another thread may end them between its refusal and the look at it
+    std::uint64_t ended = 0; // deferred unmaps, before the call
     aside([&] {
         mappings = find_mappings(fd);
         if (!mappings)
             return;
         mappings->retry_deferred_unmaps();
-        deferred = mappings->deferred_unmaps() != 0;
+        ended = mappings->ended_unmaps();
     });
     std::uint64_t handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
-    if (handle == 0 && mappings && (deferred || mappings->deferred_unmaps() != 0)) { // these hold memory
+    // Deferred unmaps hold memory. What a retry gives back other threads may take, and defer again, before this one does.
+    for (unsigned tries = 0; handle == 0 && mappings && tries < kTries; ++tries) {
         aside([&] { mappings->retry_deferred_unmaps(true); });
+        if (mappings->ended_unmaps() == ended)
+            break; // nothing came back since the refusal
+        ended = mappings->ended_unmaps();
         handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
     }
     if (handle != 0 && mappings)

@@ -315,6 +315,7 @@ void ForeignMappings::retry_deferred_unmaps(bool wait) {
         }
         if (freed != 0)
             thunk::release_or_report([&] { return m_session.device().free(freed); });
+        m_ended_count.fetch_add(1, std::memory_order_release);
     }
 }
 

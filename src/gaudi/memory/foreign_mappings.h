@@ -51,6 +51,8 @@ public:
 
     /// Mappings that the framework has unmapped and the driver still has.
     std::size_t deferred_unmaps() const { return m_deferred_count.load(std::memory_order_acquire); }
+    /// Number of deferred unmaps that succeeded later, so far.
+    std::uint64_t ended_unmaps() const { return m_ended_count.load(std::memory_order_acquire); }
     /// Tries the deferred unmaps again; a thread that finds another one at it returns at once, unless it may `wait`.
     void retry_deferred_unmaps(bool wait = false);
 
@@ -98,6 +100,7 @@ private:
     std::vector<DeferredUnmap> m_deferred GAUDI_GUARDED_BY(m_mutex);
     std::uint64_t m_last_id GAUDI_GUARDED_BY(m_mutex) = 0;
     std::atomic<std::size_t> m_deferred_count{0};
+    std::atomic<std::uint64_t> m_ended_count{0};
 };
 
 /// Whether a foreign mapping is there still, as far as the driver can tell now. If not, it is forgotten.
