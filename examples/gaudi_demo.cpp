@@ -16,7 +16,7 @@ namespace {
 
 using namespace gaudi::thunk;
 
-constexpr std::size_t kBytes = 256 << 20;
+constexpr std::size_t kBytes = 64 << 20;
 constexpr std::uint32_t kQueueDown = 0; // host to card on a Gaudi2
 constexpr std::uint32_t kQueueUp = 4;   // card to host
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two processes exchange Gaudi memory through UCP in several ways, and a table shows the bytes that the cards moved.
+// Two processes exchange Gaudi memory through UCP in several ways, and tables show the bytes that the cards moved.
 //
 //     ucp_exchange [STAT]            within the machine. STAT reports the counters of the software server
 //                                    (softgaudi_stat); without it, as on real cards, nothing is counted
-//     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA is softhca_stat
+//     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA is softhca_stat. On a virtual
+//                                    clock (docs/softgaudi.md) it also shows the time that each took
 #include "moved.h"
 #include "os/format.h"
 #include "ucp_side.h"
@@ -15,7 +16,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +23,8 @@
 namespace {
 
 using namespace e2e;
+
+constexpr std::size_t kLarge = 64 << 20;
 
 enum class Way { tag, put, get };
 
@@ -37,17 +39,17 @@ struct Exchange {
 
 constexpr Exchange kWithin[] = {
     {"send and receive", Way::tag, 4096, "shared memory", "sm,gaudi_cpy"},
-    {"send and receive", Way::tag, 64 << 20, "shared memory", "sm,gaudi_cpy"},
-    {"put", Way::put, 64 << 20, "shared memory", "sm,gaudi_cpy"},
-    {"get", Way::get, 64 << 20, "shared memory", "sm,gaudi_cpy"},
-    {"send and receive", Way::tag, 64 << 20, "tcp", "tcp,gaudi_cpy"},
-    {"put", Way::put, 64 << 20, "tcp", "tcp,gaudi_cpy"},
+    {"send and receive", Way::tag, kLarge, "shared memory", "sm,gaudi_cpy"},
+    {"put", Way::put, kLarge, "shared memory", "sm,gaudi_cpy"},
+    {"get", Way::get, kLarge, "shared memory", "sm,gaudi_cpy"},
+    {"send and receive", Way::tag, kLarge, "tcp", "tcp,gaudi_cpy"},
+    {"put", Way::put, kLarge, "tcp", "tcp,gaudi_cpy"},
 };
 constexpr Exchange kRdma[] = {
-    {"put", Way::put, 64 << 20, "RDMA", "rc_v,gaudi_cpy"},
-    {"put", Way::put, 64 << 20, "RDMA", "rc_v,gaudi_cpy", false},
-    {"send and receive", Way::tag, 64 << 20, "RDMA", "rc_v,gaudi_cpy"},
-    {"send and receive", Way::tag, 64 << 20, "RDMA", "rc_v,gaudi_cpy", false},
+    {"put", Way::put, kLarge, "zero copy", "rc_v,gaudi_cpy"},
+    {"put", Way::put, kLarge, "staged", "rc_v,gaudi_cpy", false},
+    {"send and receive", Way::tag, kLarge, "zero copy", "rc_v,gaudi_cpy"},
+    {"send and receive", Way::tag, kLarge, "staged", "rc_v,gaudi_cpy", false},
 };
 
 /// Programs that report the counters.
@@ -56,11 +58,41 @@ struct Stats {
     const char *hcas = nullptr;
 };
 
+/// What came of an exchange.
+struct Outcome {
+    bool good = false; // every byte arrived
+    Moved moved;
+};
+
+/// Formats 134217728 as 134,217,728 in every locale.
+std::string grouped(std::uint64_t number) {
+    return number < 1000 ? gaudi::os::format("{}", number)
+                         : gaudi::os::format("{},{:03}", grouped(number / 1000), number % 1000);
+}
+
 std::string size_text(std::uint64_t bytes) {
     return bytes == 0         ? "-"
            : bytes >= 1 << 20 ? gaudi::os::format("{} MiB", bytes >> 20)
                               : gaudi::os::format("{} KiB", bytes >> 10);
 }
+
+/// Says on a terminal what is going on; in a pipe or a log it would be noise.
+class Progress {
+public:
+    explicit Progress(const Exchange &what) {
+        if (m_terminal)
+            gaudi::os::print(stderr, "{} of {}, {} ...", what.name, size_text(what.size), what.over);
+    }
+    ~Progress() {
+        if (m_terminal)
+            gaudi::os::print(stderr, "\r\033[K");
+    }
+    Progress(const Progress &) = delete;
+    Progress &operator=(const Progress &) = delete;
+
+private:
+    const bool m_terminal = isatty(STDERR_FILENO) == 1;
+};
 
 void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &peer) {
     ucp_request_param_t param{};
@@ -81,8 +113,9 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
     side.meet();
 }
 
-/// Runs one of the two processes. It notifies `reporter` before and after the exchange, and waits for the answer.
-int run_side(int other, int reporter, bool first, const Exchange &what) {
+/// Runs one of the two processes. It notifies `reporter` before and after the exchange, and waits for the answer. With
+/// `warm_up` an exchange before that connects the two and registers their memory, so that only the transfer takes time.
+int run_side(int other, int reporter, bool first, const Exchange &what, bool warm_up) {
     try {
         setenv("UCX_TLS", what.transports, 1);
         if (!what.zero_copy)
@@ -94,6 +127,13 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
         const bool has_it = first != (what.way == Way::get);
         memory.write(has_it ? bytes : std::vector<char>(what.size));
         const Place peer = side.trade(memory.place());
+        if (warm_up) {
+            exchange(side, first, what, memory, peer);
+            if (!has_it)
+                memory.write(
+                    std::vector<char>(what.size)); // so that the bytes of the second exchange are seen to arrive
+            side.meet();
+        }
         report.meet([] {});
         exchange(side, first, what, memory, peer);
         report.meet([] {});
@@ -106,29 +146,9 @@ int run_side(int other, int reporter, bool first, const Exchange &what) {
     }
 }
 
-const char *verdict(bool good) { return good ? "every byte arrived" : "FAILED"; }
-
-void print_within(const Exchange &what, const Moved &moved, bool good) {
-    gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}  {}\n", what.name, size_text(what.size),
-                     what.over, size_text(moved.up), size_text(moved.down), size_text(moved.within), verdict(good));
-}
-
-/// The path of the bytes, by the counters of the HCAs.
-const char *path(const Moved &moved, std::size_t size) {
-    return moved.direct >= 2 * size ? "card -> HCA -> HCA -> card"
-           : moved.direct == 0      ? "card -> host memory -> HCA -> HCA -> host memory -> card"
-                                    : "partly through host memory";
-}
-
-void print_rdma(const Exchange &what, const Moved &moved, bool good) {
-    gaudi::os::print(stdout, "{} of {} over {}, zero copy {}: {}\n    path: {}\n    host-staged bytes: {}\n", what.name,
-                     size_text(what.size), what.over,
-                     what.zero_copy ? "allowed" : "forbidden (UCX_IB_GPU_DIRECT_RDMA=n)", verdict(good),
-                     good ? path(moved, what.size) : "unknown", moved.staged());
-}
-
-/// Whether every byte arrived, and over RDMA by the expected path.
-bool run(const Exchange &what, const Stats &stats) {
+/// Runs both processes.
+Outcome run(const Exchange &what, const Stats &stats) {
+    const Progress progress(what);
     std::array<int, 2> between{};
     std::array<std::array<int, 2>, 2> reports{};
     for (auto *ends : {between.data(), reports[0].data(), reports[1].data()})
@@ -141,13 +161,12 @@ bool run(const Exchange &what, const Stats &stats) {
             close(between[1 - i]);
             for (auto &report : reports)
                 close(report[0]);
-            _exit(run_side(between[i], reports[i][1], i == 0, what));
+            _exit(run_side(between[i], reports[i][1], i == 0, what, stats.hcas != nullptr));
         }
     }
     for (const int end : {between[0], between[1], reports[0][1], reports[1][1]})
         close(end);
-    bool good = true;
-    Moved moved;
+    Outcome outcome{.good = true, .moved = {}};
     try {
         Pipe first(reports[0][0]), second(reports[1][0]);
         first.receive(); // both sides are ready and idle
@@ -157,22 +176,82 @@ bool run(const Exchange &what, const Stats &stats) {
             side->send({'g'});
         first.receive();
         second.receive();
-        moved = Moved::so_far(stats.cards, stats.hcas) - before;
+        outcome.moved = Moved::so_far(stats.cards, stats.hcas) - before;
         for (Pipe *side : {&first, &second})
             side->send({'e'});
     } catch (const Failure &) {
-        good = false; // the failed side has printed the reason
+        outcome.good = false; // the failed side has printed the reason
     }
     for (unsigned i = 0; i < 2; ++i) {
         close(reports[i][0]);
         int status = 0;
         waitpid(sides[i], &status, 0);
-        good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        outcome.good = outcome.good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
-    (stats.hcas ? print_rdma : print_within)(what, moved, good);
+    return outcome;
+}
+
+const char *verdict(bool good) { return good ? "every byte arrived" : "FAILED"; }
+
+/// Within the machine. Returns whether every byte arrived.
+bool show_within(const Stats &stats) {
+    gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}\n", "two processes", "bytes", "over",
+                     "card to host", "host to card", "within cards");
+    bool good = true;
+    for (const Exchange &what : kWithin) {
+        const Outcome outcome = run(what, stats);
+        gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}  {}\n", what.name, size_text(what.size),
+                         what.over, size_text(outcome.moved.up), size_text(outcome.moved.down),
+                         size_text(outcome.moved.within), verdict(outcome.good));
+        std::fflush(stdout);
+        good = good && outcome.good;
+    }
+    return good;
+}
+
+/// The path of the bytes, by the counters of the HCAs.
+const char *path(const Moved &moved) {
+    return moved.direct >= 2 * kLarge ? "card -> HCA -> HCA -> card"
+           : moved.direct == 0        ? "card -> host memory -> HCA -> HCA -> host memory -> card"
+                                      : "partly through host memory";
+}
+
+std::string time_text(const Moved &moved) {
+    return moved.clock_ns == 0 ? "-" : gaudi::os::format("{:.2f} ms", static_cast<double>(moved.clock_ns) / 1e6);
+}
+
+/// The line that matters: what zero copy saves.
+void print_headline(const Moved &direct, const Moved &staged) {
+    gaudi::os::print(stdout,
+                     "put of {} from card to card over RDMA: {} bytes through host memory; without zero copy {}",
+                     size_text(kLarge), grouped(direct.staged()), grouped(staged.staged()));
+    if (direct.clock_ns != 0)
+        gaudi::os::print(stdout, ", {:.1f} times as slow on the virtual clock",
+                         static_cast<double>(staged.clock_ns) / static_cast<double>(direct.clock_ns));
+    gaudi::os::print(stdout, "\n\n    zero copy: {}\n    staged:    {}\n\n", path(direct), path(staged));
+}
+
+void print_rdma(const Exchange &what, const Outcome &outcome) {
+    gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>13} B {:>18}  {}\n", what.name, size_text(what.size), what.over,
+                     grouped(outcome.moved.staged()), time_text(outcome.moved), verdict(outcome.good));
     std::fflush(stdout);
-    const bool staged = moved.staged() != 0;
-    return good && (!stats.hcas || staged != what.zero_copy);
+}
+
+/// Over RDMA devices. Returns whether every byte arrived by the expected path.
+bool show_rdma(const Stats &stats) {
+    const Outcome direct = run(kRdma[0], stats), staged = run(kRdma[1], stats);
+    if (direct.good && staged.good)
+        print_headline(direct.moved, staged.moved);
+    gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>15} {:>18}\n", "over RDMA", "bytes", "path", "through host",
+                     "virtual time");
+    bool good = true;
+    for (const Exchange &what : kRdma) {
+        const Outcome outcome = &what == &kRdma[0] ? direct : &what == &kRdma[1] ? staged : run(what, stats);
+        print_rdma(what, outcome);
+        const bool through_host = outcome.moved.staged() != 0;
+        good = good && outcome.good && through_host != what.zero_copy;
+    }
+    return good;
 }
 
 } // namespace
@@ -184,17 +263,11 @@ int main(int argc, char **argv) {
         gaudi::os::print(stderr, "usage: ucp_exchange [STAT] | --rdma STAT HCA-STAT\n");
         return 2;
     }
-    const Stats stats = rdma ? Stats{argv[2], argv[3]} : Stats{argc == 2 ? argv[1] : nullptr};
-    if (!rdma)
-        gaudi::os::print(stdout, "{:<17} {:>7}  {:<14} {:>12} {:>12} {:>12}\n", "two processes", "bytes", "over",
-                         "card to host", "host to card", "within cards");
-    bool good = true;
     try {
-        for (const Exchange &what : rdma ? std::span<const Exchange>(kRdma) : std::span<const Exchange>(kWithin))
-            good = run(what, stats) && good;
+        const bool good = rdma ? show_rdma({argv[2], argv[3]}) : show_within({argc == 2 ? argv[1] : nullptr});
+        return good ? 0 : 1;
     } catch (const std::exception &error) {
         gaudi::os::print(stderr, "ucp_exchange: {}\n", error.what());
         return 1;
     }
-    return good ? 0 : 1;
 }

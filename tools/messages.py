@@ -23,8 +23,9 @@ OTHER_FILES = {
 # Calls and initialisers whose arguments are no messages.
 OTHER_CALLS = {
     "static_assert",
-    # command line: help texts
+    # command line: help texts and titles
     "add_option", "add_flag", "add_subcommand", "add_enable", "footer", "app", "set_version_flag",
+    "print_title",
     # names in UCX: settings, allocations
     "config_entry", "GAUDI_UCX_PARSER", "allocate",
     # arguments of a failed call, which stand in parentheses behind its name

@@ -12,6 +12,9 @@ from pathlib import Path
 NEWEST_GLIBC = (2, 28)
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"}
 CORE = "libgaudi-core.so.1"
+# An ordinary UCX program, of the demo, and what it needs of UCX.
+DEMO = "ucp_exchange"
+UCX = {"libucp.so.0", "libucs.so.0"}
 # C++ names, {fmt}'s among them, and the run-time library of C++.
 CXX_SYMBOL = re.compile(r"_Z|__cxa_|__gxx_|_Unwind_")
 
@@ -46,32 +49,32 @@ def is_too_new(version):
     return match is not None and (int(match[1]), int(match[2])) > NEWEST_GLIBC
 
 
-def problems(dynamic, symbols):
-    """Sentences about one file, from what `readelf -d` and `readelf --dyn-syms` print."""
+def problems(dynamic, symbols, name=""):
+    """Sentences about the file of that name, from what `readelf -d` and `readelf --dyn-syms` print."""
     defined, undefined = parse_symbols(symbols)
     for library in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
-        if library not in GLIBC | {CORE}:
+        if library not in GLIBC | {CORE} and not (name == DEMO and library in UCX):
             yield f"needs the library {library}"
-    for name, version in sorted(undefined):
+    for symbol, version in sorted(undefined):
         if is_too_new(version):
-            yield f"needs {name} of {version}, newer than GLIBC_{NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}"
+            yield f"needs {symbol} of {version}, newer than GLIBC_{NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}"
         elif version and not version.startswith("GLIBC_"):
-            yield f"needs {name} of {version}, which is not of glibc"
-        elif CXX_SYMBOL.match(name) and version != "GLIBC_2.2.5":  # glibc has some __cxa_ functions of its own
-            yield f"needs the C++ symbol {name}"
-    for name in sorted(defined):
-        if CXX_SYMBOL.match(name):
-            yield f"exports the C++ symbol {name}"
+            yield f"needs {symbol} of {version}, which is not of glibc"
+        elif CXX_SYMBOL.match(symbol) and version != "GLIBC_2.2.5":  # glibc has some __cxa_ functions of its own
+            yield f"needs the C++ symbol {symbol}"
+    for symbol in sorted(defined):
+        if CXX_SYMBOL.match(symbol):
+            yield f"exports the C++ symbol {symbol}"
 
 
-def check(directory):
-    """The number of ELF files below a directory, and a sentence for each of their problems."""
-    files = elf_files(directory)
+def check(*directories):
+    """The number of ELF files below the directories, and a sentence for each of their problems."""
+    files = [(path, directory) for directory in directories for path in elf_files(directory)]
     found = []
-    for path in files:
+    for path, directory in files:
         output = [subprocess.run(["readelf", "-W", option, path], stdout=subprocess.PIPE, text=True, check=True).stdout
                   for option in ("--dynamic", "--dyn-syms")]
-        found += [f"{path.relative_to(directory)} {problem}" for problem in problems(*output)]
+        found += [f"{path.relative_to(directory)} {problem}" for problem in problems(*output, path.name)]
     return len(files), found
 
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "demo.h"
 #include "enable.h"
 #include "info.h"
 #include "os/format.h"
@@ -101,10 +102,14 @@ int main_of(std::vector<std::string> words) {
     RunOptions options;
     EnableOptions enable;
     bool json = false;
+    std::string demo_ucx;
     CLI::App app("Intel Gaudi support for stock UCX", "ucx_gaudi");
     app.formatter(std::make_shared<Help>()); // commands added later inherit it
     app.set_version_flag("--version", "ucx_gaudi " UCX_GAUDI_VERSION);
     app.require_subcommand(1);
+    CLI::App *demo_command = app.add_subcommand("demo", "Show zero copy and the software Gaudi at work");
+    demo_command->add_option("--ucx", demo_ucx, "UCX to show it on, as for run (default: the best one that is found)")
+        ->option_text("NAME|DIR");
     const CLI::App *run_command = add_run(app, options);
     CLI::App *info_command = app.add_subcommand("info", "Show the cards, libraries and modules of this machine");
     info_command->add_flag("--json", json, "Print JSON, for programs");
@@ -144,6 +149,8 @@ int main_of(std::vector<std::string> words) {
     }
     if (!options.command.empty())
         return report_usage(app, "only run takes a command after --");
+    if (*demo_command)
+        return run_demo(demo_ucx);
     if (*enable_command)
         return run_enable(enable);
     if (*disable_command)

@@ -6,6 +6,7 @@
 #include "sentence.h"
 
 #include <filesystem>
+#include <string>
 
 namespace gaudi::cli {
 
@@ -17,6 +18,9 @@ OrSentence<std::filesystem::path> find_softgaudi_library();
 
 /// The software HCA, for LD_PRELOAD.
 OrSentence<std::filesystem::path> find_softhca_library();
+
+/// A program of ours: beside this one, or where those are that people do not start themselves.
+OrSentence<std::filesystem::path> find_program(const std::string &name);
 
 /// The directory of the fetched UCX builds: GAUDI_ENGINES, else the one of this build; empty in a build without them.
 std::filesystem::path fetched_ucx_directory();

@@ -58,6 +58,10 @@ class Problems(unittest.TestCase):
         self.assertEqual(problems("libfmt.so.9"), ["needs the library libfmt.so.9"])
         self.assertEqual(problems("libgaudi-core.so.1"), [])
 
+    def test_only_the_demo_may_need_ucx(self):
+        self.assertEqual(problems("libucp.so.0"), ["needs the library libucp.so.0"])
+        self.assertEqual(list(portability.problems(DYNAMIC.format("libucp.so.0"), SYMBOLS, "ucp_exchange")), [])
+
 
 class Files(unittest.TestCase):
     def test_program_of_this_system_is_not_portable(self):

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ucx_gaudi demo, on the fetched UCX.
+#include "command.h"
+
+#include <gmock/gmock.h>
+
+namespace cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+TEST(Demo, begins_with_what_zero_copy_saves) {
+    const Result got = result({"demo", "--ucx", "nixl-1.23"});
+    EXPECT_EQ(got.code, 0) << got.err;
+    EXPECT_THAT(
+        got.out.substr(0, got.out.find('\n')),
+        MatchesRegex("put of 64 MiB from card to card over RDMA: 0 bytes through host memory; without zero copy "
+                     "134,217,728, [0-9]+\\.[0-9] times as slow on the virtual clock"));
+    EXPECT_THAT(got.out, HasSubstr("zero copy: card -> HCA -> HCA -> card\n"));
+    EXPECT_THAT(got.out, HasSubstr("\nThe cards\n"));
+    EXPECT_THAT(got.out, Not(HasSubstr("FAILED")));
+    EXPECT_THAT(got.err, Not(HasSubstr("\r"))) << "progress in a pipe";
+}
+
+TEST(Demo, ucx_without_ib_module_shows_the_rest) {
+    const Result got = result({"demo", "--ucx", "rapids"});
+    EXPECT_EQ(got.code, 0) << got.err;
+    EXPECT_THAT(got.out, HasSubstr("the UCX in rapids has no ib module, so RDMA is not shown"));
+    EXPECT_THAT(got.out, HasSubstr("\nThe cards\n"));
+}
+
+TEST(Demo, unknown_ucx_is_refused) {
+    const Result got = result({"demo", "--ucx", "/nowhere"});
+    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.out, "");
+    EXPECT_THAT(got.err, HasSubstr("/nowhere"));
+}
+
+TEST(Demo, machine_without_ucx_shows_the_cards_and_says_what_is_missing) {
+    ::setenv("GAUDI_ENGINES", "/nowhere", 1);
+    ::setenv("PATH", "/nowhere", 1); // without python3, whose packages may have a UCX
+    const Result got = result({"demo"});
+    EXPECT_EQ(got.code, 1);
+    EXPECT_THAT(got.out, HasSubstr("\nThe cards\n"));
+    EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: no UCX of 1.22 or later was found"));
+}
+
+} // namespace
+} // namespace cli
