@@ -62,11 +62,12 @@ void Pipe::check_peer() const {
         throw Failure("the other process has exited");
 }
 
-void Pipe::meet(const std::function<void()> &meanwhile) {
+void Pipe::meet(const std::function<bool()> &meanwhile) {
+    constexpr unsigned kSpins = 256; // then the core is left to the other side
     send({'m'});
     pollfd ready{m_socket, POLLIN, 0};
-    while (poll(&ready, 1, 0) == 0)
-        meanwhile();
+    for (unsigned idle = 0; poll(&ready, 1, idle < kSpins ? 0 : 1) == 0;)
+        idle = meanwhile() ? 0 : idle + 1;
     receive();
 }
 

@@ -33,8 +33,8 @@ public:
     std::uint64_t receive_number();
     /// Throws when the other side has exited.
     void check_peer() const;
-    /// Returns when both sides have called it.
-    void meet(const std::function<void()> &meanwhile);
+    /// Returns when both sides have called it. `meanwhile` is called until then and returns whether it did anything.
+    void meet(const std::function<bool()> &meanwhile);
 
 private:
     int m_socket;
@@ -93,7 +93,7 @@ public:
     void flush(ucp_ep_h ep);
     bool done(ucs_status_ptr_t request) const;
     void meet() {
-        m_pipe->meet([this] { ucp_worker_progress(m_worker); });
+        m_pipe->meet([this] { return ucp_worker_progress(m_worker) != 0; });
     }
     Pipe &pipe() { return *m_pipe; }
     /// Exchanges values: both sides call it, and each returns the value of the other.
