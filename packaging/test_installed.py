@@ -77,6 +77,13 @@ class Wheel(unittest.TestCase):
                              "print(os.environ['UCX_PLUGIN_PATH'])", env={"UCX_PLUGIN_PATH": "/other"})
         self.assertRegex(output, r"^/\S+/ucx_gaudi/lib/ucx-gaudi:/other\n$")
 
+    def test_enable_makes_open_mpi_use_ucx_unless_the_user_chose(self):
+        names = ("OMPI_MCA_opal_common_ucx_devices", "OMPI_MCA_opal_common_ucx_tls", "OMPI_MCA_pml")
+        program = f"import os, ucx_gaudi; ucx_gaudi.enable(); print(*(os.environ[name] for name in {names}))"
+        unset = ["env", *(word for name in names for word in ("-u", name))]
+        self.assertEqual(self.python(program, *unset), "any any ucx\n")
+        self.assertEqual(self.python(program, *unset, "OMPI_MCA_pml=ob1"), "any any ob1\n")
+
     def test_enable_refuses_after_ucx_was_loaded(self):
         output = self.python(f"import ctypes, ucx_gaudi; ctypes.CDLL('{UCX}/lib/libucs.so.0'); ucx_gaudi.enable()",
                              check=False)
@@ -87,6 +94,14 @@ class Wheel(unittest.TestCase):
         self.assertRegex(self.python(program, env={"LD_LIBRARY_PATH": f"{OLD_UCX}/lib"}),
                          r"RuntimeWarning: \S+ is UCX 1\.21\.0, which ignores UCX_PLUGIN_PATH")
         self.assertEqual(self.python(program, env={"LD_LIBRARY_PATH": f"{UCX}/lib"}), "")
+
+    def test_buffer_warns_of_an_old_ucx_in_the_process(self):
+        program = "import ctypes, ucx_gaudi; ctypes.CDLL('{}/lib/libucp.so.0'); ucx_gaudi.Buffer(1); ucx_gaudi.Buffer(1)"
+        on_a_card = (self.venv / "bin/ucx_gaudi", "run", "--cards", "1", "--")
+        output = self.python(program.format(OLD_UCX), *on_a_card)
+        self.assertEqual(len(re.findall(r"RuntimeWarning: \S+ is UCX 1\.21\.0, which takes Gaudi memory for host memory",
+                                        output)), 1, output)
+        self.assertNotIn("RuntimeWarning", self.python(program.format(UCX), *on_a_card))
 
     def test_buffer_holds_what_was_written(self):
         program = """

@@ -4,8 +4,10 @@
 import ctypes
 import functools
 import os
+import warnings
 import weakref
 
+from . import ucx_versions
 from .activation import plugin_path
 
 _PROBLEM_SIZE = 1024
@@ -41,7 +43,11 @@ class _HostMemory:
 
 @functools.lru_cache(maxsize=None)
 def _core():
-    """The library with its functions declared. UCX's modules load the same file, so both are one in a process."""
+    """The library with its functions declared. UCX's modules load the same file, so both are one in a process.
+    A UCX too old for the modules, such as Open MPI's own, would crash on this memory without a word."""
+    for library, version in ucx_versions.find_loaded_too_old():
+        warnings.warn(f"{library} is UCX {version}, which takes Gaudi memory for host memory and crashes on it: this process "
+                      "needs UCX 1.22 or later", RuntimeWarning, stacklevel=4)
     core = ctypes.CDLL(os.path.join(plugin_path(), "libgaudi-core.so.1"))
     pointer, length, problem = ctypes.c_void_p, ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
     core.gaudi_buffer_allocate.argtypes = [ctypes.c_char_p, length, ctypes.POINTER(pointer), *problem]

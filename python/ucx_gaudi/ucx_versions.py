@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which UCX this process would load, as far as that can be known, and whether one of them is too old."""
+"""Which UCX this process has loaded or would load, as far as that can be known, and whether it is too old."""
 
+import ctypes
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -22,6 +24,14 @@ for path in sys.argv[1:]:
     versions[path] = get().decode()
 print(json.dumps(versions))
 """
+
+
+def list_loaded(library):
+    """The paths of the files of a library, such as libucs, that this process has loaded."""
+    name = re.compile(re.escape(library) + r"(-[0-9a-f]+)?\.so(\.[0-9.]+)?")
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        fields = (line.rstrip("\n").split(None, 5) for line in maps)
+        return sorted({field[5] for field in fields if len(field) == 6 and name.fullmatch(os.path.basename(field[5]))})
 
 
 def _first_in_library_path():
@@ -60,3 +70,13 @@ def find_too_old():
     if any(path not in versions or not _is_too_old(versions[path]) for path in candidates):
         return []
     return sorted(versions.items())
+
+
+def find_loaded_too_old():
+    """(library, version) of each UCX that this process has loaded, if all of them are too old."""
+    versions = {}
+    for path in list_loaded("libucp"):
+        get = ctypes.CDLL(path).ucp_get_version_string
+        get.restype = ctypes.c_char_p
+        versions[path] = get().decode()
+    return sorted(versions.items()) if all(map(_is_too_old, versions.values())) else []

@@ -21,6 +21,11 @@ public:
         if (!value.empty())
             set(name, value);
     }
+    /// Sets a variable unless the user has set it.
+    void set_default(const char *name, const std::string &value) {
+        if (!std::getenv(name))
+            set(name, value);
+    }
     /// Puts `value` in front of a list of paths.
     void prepend(const char *name, const std::string &value) {
         const char *old = std::getenv(name);

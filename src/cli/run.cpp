@@ -91,6 +91,14 @@ OrSentence<void> check_usable(const Ucx &ucx, const std::string &name) {
     return {};
 }
 
+/// Open MPI opens UCX only on devices that it knows, and its other transports read the memory of cards with the processor,
+/// which crashes.
+void choose_ucx_in_open_mpi(Environment &environment) {
+    environment.set_default("OMPI_MCA_pml", "ucx");
+    environment.set_default("OMPI_MCA_opal_common_ucx_tls", "any");
+    environment.set_default("OMPI_MCA_opal_common_ucx_devices", "any");
+}
+
 /// The environment and the directories of one run of a program.
 class RunSetup {
 public:
@@ -207,6 +215,7 @@ OrSentence<void> RunSetup::prepare(const RunOptions &options) {
         return chosen;
 
     m_environment.prepend("UCX_PLUGIN_PATH", modules->string());
+    choose_ucx_in_open_mpi(m_environment);
     m_environment.set("GAUDI_THUNK", softgaudi->string());
     m_environment.set("SOFTGAUDI_DIR", m_server.string());
     m_environment.set_if_given("SOFTGAUDI_CARDS", options.cards);

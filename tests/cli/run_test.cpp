@@ -69,6 +69,23 @@ TEST(Run, own_paths_precede_those_of_the_user) {
     EXPECT_EQ(variable("LD_LIBRARY_PATH"), kTree + "/lib/softgaudi:/three");
 }
 
+void unset_open_mpi() {
+    for (const char *name : {"OMPI_MCA_pml", "OMPI_MCA_opal_common_ucx_tls", "OMPI_MCA_opal_common_ucx_devices"})
+        ::unsetenv(name);
+}
+
+TEST(Run, open_mpi_takes_ucx_unless_the_user_chose) {
+    unset_open_mpi();
+    EXPECT_EQ(variable("OMPI_MCA_pml"), "ucx");
+    EXPECT_EQ(variable("OMPI_MCA_opal_common_ucx_tls"), "any");
+    EXPECT_EQ(variable("OMPI_MCA_opal_common_ucx_devices"), "any");
+    ::setenv("OMPI_MCA_pml", "ob1", 1);
+    ::setenv("OMPI_MCA_opal_common_ucx_tls", "rc", 1);
+    EXPECT_EQ(variable("OMPI_MCA_pml"), "ob1");
+    EXPECT_EQ(variable("OMPI_MCA_opal_common_ucx_tls"), "rc");
+    EXPECT_EQ(variable("OMPI_MCA_opal_common_ucx_devices"), "any");
+}
+
 TEST(Run, options_become_variables_of_softgaudi) {
     ::setenv("SOFTGAUDI_CARDS", "1", 1);
     EXPECT_EQ(variable("SOFTGAUDI_CARDS"), "1"); // kept, where no option is given
@@ -82,11 +99,15 @@ TEST(Run, options_become_variables_of_softgaudi) {
 TEST(Run, verbose_prints_variables_and_command) {
     ::unsetenv("UCX_PLUGIN_PATH");
     ::unsetenv("LD_LIBRARY_PATH");
+    unset_open_mpi();
     const Result got = result(run({"-v", "--cards", "2"}, shell("echo \"$SOFTGAUDI_DIR\"")));
     EXPECT_EQ(got.code, 0);
-    EXPECT_EQ(got.err, kSoftware + "UCX_PLUGIN_PATH=" + kTree + "/lib/ucx-gaudi\n" + "GAUDI_THUNK=" + kTree +
-                           "/lib/softgaudi/libhl-thunk.so\n" + "SOFTGAUDI_DIR=" + got.out + "SOFTGAUDI_CARDS=2\n" +
-                           "LD_LIBRARY_PATH=" + kTree + "/lib/softgaudi\n" + "/bin/sh -c 'echo \"$SOFTGAUDI_DIR\"'\n");
+    EXPECT_EQ(got.err,
+              kSoftware + "UCX_PLUGIN_PATH=" + kTree + "/lib/ucx-gaudi\n" +
+                  "OMPI_MCA_pml=ucx\nOMPI_MCA_opal_common_ucx_tls=any\nOMPI_MCA_opal_common_ucx_devices=any\n" +
+                  "GAUDI_THUNK=" + kTree + "/lib/softgaudi/libhl-thunk.so\n" + "SOFTGAUDI_DIR=" + got.out +
+                  "SOFTGAUDI_CARDS=2\n" + "LD_LIBRARY_PATH=" + kTree + "/lib/softgaudi\n" +
+                  "/bin/sh -c 'echo \"$SOFTGAUDI_DIR\"'\n");
 }
 
 // ---- directories ------------------------------------------------------------------------------------------------
