@@ -2,14 +2,18 @@
 """Programs of others, unmodified and from PyPI, with the wheel beside them in a fresh virtual environment."""
 
 import os
+import re
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+import doc_lines
 from test_installed import PACKAGES, run
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
+PACKAGING = Path(__file__).resolve().parent
+ROOT = PACKAGING.parent
+EXAMPLES = ROOT / "examples" / "python"
 
 
 class Client(unittest.TestCase):
@@ -33,23 +37,75 @@ class Client(unittest.TestCase):
         return run(self.programs / "ucx_gaudi", "run", "--cards", "2", *words, env={**os.environ, **as_root})
 
 
-class Nixl(Client):
+class NixlClient(Client):
     packages = ("numpy", "nixl-cu12==1.5.1")
+    modules = ("nixl_cu12", "nixl_cu12")  # of the two agents
 
-    def exchange(self, *options):
-        output = self.on_software(*options, "--", self.programs / "python", EXAMPLES / "nixl_pair.py")
-        self.assertRegex(output, r"read: +every byte arrived")
-        self.assertRegex(output, r"write: +every byte arrived")
+    def check_transfers(self, *options, networks=False):
+        """Runs all transfers of nixl_checks.py with these options of `ucx_gaudi run`."""
+        command = [self.programs / "ucx_gaudi", "run", "--cards", "2", *options, "--", self.programs / "python",
+                   PACKAGING / "nixl_checks.py", *self.modules]
+        if networks:
+            command = ["unshare", "--user", "--map-root-user", *command, "--networks"]
+        output = run(*command)
+        self.assertEqual(output.count("every byte arrived"), 24, output)
+        return output
 
-    def test_agents_exchange_card_memory(self):
-        self.exchange()
 
-    def test_agents_exchange_card_memory_over_rdma(self):
-        self.exchange("--hca")
+class Nixl(NixlClient):
+    def test_transfers_over_rdma_stage_nothing(self):
+        self.check_transfers("--hca")
+
+    def test_transfers_arrive_without_an_hca(self):
+        self.check_transfers()
+
+
+class NixlNetworks(NixlClient):
+    """Each agent in a network namespace of its own."""
+
+    def test_transfers_over_rdma_stage_nothing(self):
+        self.check_transfers("--hca", networks=True)
+
+    def test_transfers_arrive_over_tcp(self):
+        output = self.check_transfers(networks=True)
+        sent = int(re.search(r"over the link between the networks: (\d+) bytes", output)[1])
+        self.assertGreater(sent, 100_000_000)  # nothing went around the link
 
 
 class OlderNixl(Nixl):
     packages = ("numpy", "nixl-cu12==1.4.1")
+
+
+class NixlCuda13(Nixl):
+    packages = ("numpy", "nixl-cu13==1.5.1")
+    modules = ("nixl_cu13", "nixl_cu13")
+
+
+class OlderNixlCuda13(NixlCuda13):
+    packages = ("numpy", "nixl-cu13==1.4.1")
+
+
+class NixlTwice(Nixl):
+    """Both variants in one environment, as `pip install nixl` leaves them, and an agent of each: nixl takes cu13."""
+
+    packages = ("numpy", "nixl==1.5.1", "nixl-cu12==1.5.1", "nixl-cu13==1.5.1")
+    modules = ("nixl", "nixl_cu12")
+
+
+class NixlLines(unittest.TestCase):
+    """The lines of docs/clients.md, as printed."""
+
+    def test_lines_run(self):
+        script = doc_lines.as_script(doc_lines.read_commands(ROOT / "docs" / "clients.md", "NIXL"))
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("build", "examples"):
+                (Path(directory) / name).symlink_to(ROOT / name)
+            output = run("bash", "-c", script, cwd=directory, env={**os.environ, "PIP_FIND_LINKS": str(PACKAGES)})
+        self.assertRegex(output, r"read: +every byte arrived")
+        self.assertRegex(output, r"write: +every byte arrived")
+        self.assertRegex(output, r"zero copy over RDMA .* 0 +every byte arrived")
+        self.assertRegex(output, r"staged over RDMA .* 50331648 +every byte arrived")
+        self.assertRegex(output, r"shared memory .* 50331648 +every byte arrived")
 
 
 class Mpi(Client):
@@ -64,7 +120,7 @@ class Mpi(Client):
         self.assertIn("Bcast: every byte arrived", output)
 
 
-del Client  # has no tests of its own
+del Client, NixlClient  # have no tests of their own
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -112,13 +112,15 @@ def make():
 
 # Groups of tests on installed packages, and the file in packaging/ that has them.
 TESTS = {"Wheel": "test_installed", "Deb": "test_installed", "Rpm": "test_installed", "Sdist": "test_installed",
-         "Nixl": "test_clients", "OlderNixl": "test_clients", "Mpi": "test_clients", "Readme": "test_readme"}
+         "Nixl": "test_clients", "OlderNixl": "test_clients", "NixlCuda13": "test_clients",
+         "OlderNixlCuda13": "test_clients", "NixlTwice": "test_clients", "NixlNetworks": "test_clients",
+         "NixlLines": "test_clients", "Mpi": "test_clients", "Readme": "test_readme"}
 
 
 def test(groups):
     """Runs the tests on installed packages, or some groups of them, in a Debian 13 that is made once."""
     chosen = [f"{file}.{group}" for group, file in TESTS.items() if group in groups or not groups]
-    need_packages(["debootstrap"])
+    need_packages(["debootstrap", "iproute2"])
     root = BUILD / "roots" / "trixie"
     if not root.exists():
         if os.geteuid() != 0:
