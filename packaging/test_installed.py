@@ -16,7 +16,10 @@ BUILD = Path(__file__).resolve().parent.parent / "build"
 PACKAGES = BUILD / "packages"
 UCX = BUILD / "engines" / "rapids-1.22" / "libucx"
 OLD_UCX = BUILD / "engines" / "rapids-1.21" / "libucx"
-ROOT = BUILD / "roots" / "trixie"
+ROOTS = BUILD / "roots"
+# Nothing that this machine has in its environment may help.
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
+DEBS = ("ucx-gaudi-tools", "python3-ucx-gaudi", "ucx-gaudi-plugin", "softgaudi", "softhca")
 
 # /dev and /proc of the machine, for the life of the command only.
 IN_ROOT = """mount --rbind /dev "$1/dev" && mount -t proc proc "$1/proc" && mount --rbind "$2" "$1/mnt" &&
@@ -25,7 +28,7 @@ shift_root=$1 && shift 2 && exec chroot "$shift_root" "$@" """
 
 def run(*command, check=True, **options):
     result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            check=False, **options)
+                            check=False, stdin=subprocess.DEVNULL, **options)
     if check and result.returncode != 0:
         raise AssertionError(f"{command} ended with {result.returncode}:\n{result.stdout}")
     return result.stdout
@@ -141,17 +144,30 @@ except ValueError as error: print(error)
 
 
 class Root(unittest.TestCase):
-    """A fresh copy of a Debian 13 for each test."""
+    """A fresh copy of a Debian for each test."""
+
+    release = "trixie"
 
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory(dir=BUILD)
         self.addCleanup(self.directory.cleanup)
         self.root = Path(self.directory.name) / "root"
-        run("cp", "-a", ROOT, self.root)
+        run("cp", "-a", ROOTS / self.release, self.root)
         self.before = files_below(self.root)
 
-    def inside(self, *command):
-        return run("unshare", "--mount", "sh", "-c", IN_ROOT, "sh", self.root, UCX, *command)
+    def inside(self, *command, **environment):
+        return run(*self.entering(), *command, env={**ENVIRONMENT, **environment})
+
+    def entering(self):
+        """The beginning of a command that runs in the root."""
+        return ("unshare", "--mount", "sh", "-c", IN_ROOT, "sh", self.root, UCX)
+
+    def install_debs(self, *packages):
+        for package in packages:
+            shutil.copy(package, self.root / "tmp")
+        self.inside("dpkg", "-i", *(f"/tmp/{package.name}" for package in packages))
+        for package in packages:
+            (self.root / "tmp" / package.name).unlink()
 
     def use(self):
         self.assertIn("Transport: gaudi_cpy", self.inside("ucx_gaudi", "run", "--cards", "2", "--ucx", "/mnt", "--",
@@ -160,17 +176,21 @@ class Root(unittest.TestCase):
 
 
 class Deb(Root):
-    def install(self, *packages):
-        for package in packages:
-            shutil.copy(package, self.root / "tmp")
-        self.inside("dpkg", "-i", *(f"/tmp/{package.name}" for package in packages))
-        for package in packages:
-            (self.root / "tmp" / package.name).unlink()
-
     def test_removal_leaves_nothing(self):
-        self.install(*PACKAGES.glob("*.deb"))
+        self.install_debs(*PACKAGES.glob("*.deb"))
         self.use()
-        self.inside("dpkg", "--purge", "ucx-gaudi-tools", "ucx-gaudi-plugin", "softgaudi", "softhca")
+        self.assertEqual(self.inside("python3", "-c", "import ucx_gaudi; print(ucx_gaudi.plugin_path())"),
+                         "/usr/lib/x86_64-linux-gnu/ucx-gaudi\n")
+        self.inside("dpkg", "--purge", *DEBS)
+        self.assertEqual(files_below(self.root) - self.before, set())
+
+    def test_removal_undoes_enable(self):
+        self.install_debs(*PACKAGES.glob("*.deb"))
+        self.inside("ucx_gaudi", "enable", "--system")
+        self.install_debs(*PACKAGES.glob("*.deb"))  # as an upgrade does
+        self.assertIn("\nUCX_PLUGIN_PATH=/usr/lib/x86_64-linux-gnu/ucx-gaudi\n",
+                      (self.root / "etc/ucx/ucx.conf").read_text())
+        self.inside("dpkg", "--remove", *DEBS)
         self.assertEqual(files_below(self.root) - self.before, set())
 
     def test_package_of_upstream_installs_beside_ours(self):
@@ -184,8 +204,8 @@ class Deb(Root):
                                                  "Maintainer: nobody <nobody@example.invalid>\nDescription: dummy\n")
         package = Path(self.directory.name) / "upstream.deb"
         run("dpkg-deb", "--build", upstream, package)
-        self.install(package, *PACKAGES.glob("*.deb"))
-        self.inside("dpkg", "--purge", "ucx-gaudi-tools", "ucx-gaudi-plugin", "softgaudi", "softhca")
+        self.install_debs(package, *PACKAGES.glob("*.deb"))
+        self.inside("dpkg", "--purge", *DEBS)
         self.assertEqual((self.root / "usr/lib/ucx/libuct_gaudi.so.0").read_text(), "upstream's\n")
 
 
@@ -198,12 +218,13 @@ class Rpm(Root):
                 if version:
                     self.assertLessEqual(int(version[1] or 0), 28, requirement)
                 else:
-                    self.assertRegex(requirement, r"^(rpmlib\(|rtld\(GNU_HASH\)|ucx-gaudi-plugin = )")
+                    self.assertRegex(requirement, r"^(rpmlib\(|rtld\(GNU_HASH\)|ucx-gaudi-plugin = |/bin/sh$)")
 
     def test_erasing_leaves_nothing(self):
         rpm = ("rpm", "--root", self.root, "--nodeps")
         run(*rpm, "-i", *PACKAGES.glob("*.rpm"))
         self.use()
+        self.inside("ucx_gaudi", "enable", "--system")
         run(*rpm, "-e", "ucx-gaudi-tools", "ucx-gaudi-plugin", "softgaudi", "softhca")
         new = files_below(self.root) - self.before
         self.assertEqual([name for name in new if not (self.root / name).is_dir() or "gaudi" in name], [])

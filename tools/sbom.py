@@ -60,13 +60,23 @@ def third_party(headers, zig):
 
 
 def identifier(*parts):
-    return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", "-".join(parts))
+    """An identifier of letters, digits, '.' and '-' only. Where that loses something, a digest keeps it unique."""
+    text = "-".join(parts)
+    plain = re.sub(r"[^A-Za-z0-9.-]", "-", text)
+    return f"SPDXRef-{plain}" + ("" if plain == text else f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}")
 
 
 def package_entry(name, version, licence, **more):
     return {"SPDXID": identifier("Package", name), "name": name, "versionInfo": version, "licenseConcluded": licence,
             "licenseDeclared": licence, "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION",
             "filesAnalyzed": False, **more}
+
+
+def verification_code(files):
+    """The specification's digest of all files of a package: of their sorted SHA-1 digests."""
+    digests = sorted(checksum["checksumValue"] for file in files for checksum in file["checksums"]
+                     if checksum["algorithm"] == "SHA1")
+    return {"packageVerificationCodeValue": hashlib.sha1("".join(digests).encode()).hexdigest()}
 
 
 def checksums(content):
@@ -83,14 +93,15 @@ def document(version, packages, parts):
     entries = [package_entry(*part) for part in parts]
     files, relations = [], []
     for package in packages:
-        entry = package_entry(package.name, version, "BSD-3-Clause", checksums=checksums(package.read_bytes()))
+        inside = [{"SPDXID": identifier("File", package.name, name), "fileName": f"./{name.removeprefix('./')}",
+                   "checksums": checksums(content), "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"}
+                  for name, content in members(package)]
+        entry = package_entry(package.name, version, "BSD-3-Clause", checksums=checksums(package.read_bytes()),
+                              filesAnalyzed=True, packageVerificationCode=verification_code(inside))
         entries.append(entry)
+        files += inside
         relations.append(relation(DOCUMENT, "DESCRIBES", entry["SPDXID"]))
-        for name, content in members(package):
-            file = {"SPDXID": identifier("File", package.name, name), "fileName": f"./{name.removeprefix('./')}",
-                    "checksums": checksums(content), "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"}
-            files.append(file)
-            relations.append(relation(entry["SPDXID"], "CONTAINS", file["SPDXID"]))
+        relations += [relation(entry["SPDXID"], "CONTAINS", file["SPDXID"]) for file in inside]
         if package.suffix != ".gz":  # sources have none of it
             relations += [relation(entry["SPDXID"], "STATIC_LINK", identifier("Package", name)) for name, *_ in parts]
     created = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", 0)) or

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Paths of the project, and long commands: one line on the screen for each, its output in a log."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -60,14 +61,12 @@ def start_group(command, **options):
     return subprocess.Popen(command, preexec_fn=prepare, **options)
 
 
-def step(title, command, log_name, env=None, may_fail=False):
-    """Runs a command whose output goes to a log, showing the time it takes. Returns (exit code, log)."""
+@contextlib.contextmanager
+def running(command, log_name, env=None):
+    """A command that runs while the context lasts, with its output in a log: (child, log). Whatever makes the context end
+    early ends the command."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{log_name}.log"
-    live = sys.stdout.isatty()
-    start = time.monotonic()
-    beat = 60  # seconds between progress reports where a line cannot be redrawn
-    print(f"  {title:<34}", end="", flush=True)
     with log.open("w") as output:
         output.write(f"$ {shlex.join(command)}\n")
         output.flush()
@@ -76,25 +75,34 @@ def step(title, command, log_name, env=None, may_fail=False):
                                 env={**os.environ, **(env or {})})
         except FileNotFoundError:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-            print("failed")
             raise Stop(f"{command[0]} is not installed.") from None
-        try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-            while True:
-                try:
-                    code = child.wait(timeout=1)
-                    break
-                except subprocess.TimeoutExpired:
-                    elapsed = time.monotonic() - start
-                    if live:
-                        print(f"\r  {title:<34}{elapsed:.0f} s  {progress(log)}\033[K", end="", flush=True)
-                    elif elapsed > beat:
-                        print(f"{progress(log) or '...'} ", end="", flush=True)
-                        beat += 60
-        except BaseException:
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        yield child, log
+    except BaseException:
+        if child.poll() is None:
             os.killpg(child.pid, signal.SIGTERM)
             child.wait()
-            raise
+        raise
+
+
+def wait(title, child, log, may_fail=False):
+    """Waits for a command of running(), showing on one line how far it is. Returns the exit code."""
+    live = sys.stdout.isatty()
+    start = time.monotonic()
+    beat = 60  # seconds between progress reports where a line cannot be redrawn
+    print(f"  {title:<34}", end="", flush=True)
+    while True:
+        try:
+            code = child.wait(timeout=1)
+            break
+        except subprocess.TimeoutExpired:
+            elapsed = time.monotonic() - start
+            if live:
+                print(f"\r  {title:<34}{elapsed:.0f} s  {progress(log)}\033[K", end="", flush=True)
+            elif elapsed > beat:
+                print(f"{progress(log) or '...'} ", end="", flush=True)
+                beat += 60
     if live:
         print(f"\r  {title:<34}", end="")
     clear = "\033[K" if live else ""
@@ -102,7 +110,13 @@ def step(title, command, log_name, env=None, may_fail=False):
     print(f"{seconds(time.monotonic() - start)}{failed}{clear}", flush=True)
     if code != 0 and not may_fail:
         raise Stop(f"{tail(log, 40)}\n\n'{title}' failed; all of its output: {shown(log)}")
-    return code, log
+    return code
+
+
+def step(title, command, log_name, env=None, may_fail=False):
+    """Runs a command whose output goes to a log, showing the time it takes. Returns (exit code, log)."""
+    with running(command, log_name, env) as (child, log):
+        return wait(title, child, log, may_fail), log
 
 
 def counted(title, total):

@@ -8,7 +8,7 @@ import warnings
 import weakref
 
 from . import ucx_versions
-from .activation import plugin_path
+from .core import open_core
 
 _PROBLEM_SIZE = 1024
 
@@ -43,12 +43,12 @@ class _HostMemory:
 
 @functools.lru_cache(maxsize=None)
 def _core():
-    """The library with its functions declared. UCX's modules load the same file, so both are one in a process.
-    A UCX too old for the modules, such as Open MPI's own, would crash on this memory without a word."""
+    """The library with its functions declared. A UCX too old for the modules, such as Open MPI's own, would crash on this
+    memory without a word."""
     for library, version in ucx_versions.find_loaded_too_old():
         warnings.warn(f"{library} is UCX {version}, which takes Gaudi memory for host memory and crashes on it: this process "
                       "needs UCX 1.22 or later", RuntimeWarning, stacklevel=4)
-    core = ctypes.CDLL(os.path.join(plugin_path(), "libgaudi-core.so.1"))
+    core = open_core()
     pointer, length, problem = ctypes.c_void_p, ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
     core.gaudi_buffer_allocate.argtypes = [ctypes.c_char_p, length, ctypes.POINTER(pointer), *problem]
     core.gaudi_buffer_free.argtypes = [pointer, *problem]
@@ -71,7 +71,8 @@ class Buffer:
     """Memory of a Gaudi card, for programs that hand addresses to UCX, NIXL or MPI.
 
     device is an index, "module:N" or a PCI address as `ucx_gaudi info` prints it; without it the library takes a card that
-    this process has open, else the one that HLS_MODULE_ID names, else the first that is free. Data is whatever has the buffer protocol and is contiguous: bytes, bytearray, memoryview, numpy arrays.
+    this process has open, else the one that HLS_MODULE_ID names, else the first that is free. Data is whatever has the
+    buffer protocol and is contiguous: bytes, bytearray, memoryview, numpy arrays.
 
     There is no `__dlpack__` on purpose: DLPack has no device type for Gaudi, and a consumer that took the address for
     host memory would dereference it on the host and crash.

@@ -58,35 +58,40 @@ OrSentence<void> check_usable(const Ucx &ucx) {
     return {};
 }
 
-OrSentence<std::vector<fs::path>> list_venv_files(const EnableOptions &options, bool check) {
+/// The files that the chosen UCX read.
+struct Files {
+    std::vector<fs::path> paths;
+    std::vector<std::string> unusable; // a sentence for each UCX of a virtual environment that would not use its file
+};
+
+OrSentence<Files> list_venv_files(const EnableOptions &options, bool check) {
     const auto venv = choose_venv(options);
     if (!venv)
         return Sentence(venv.error());
-    std::vector<fs::path> files;
+    Files files;
     for (const Ucx &ucx : find_ucx_of_venv(*venv)) {
-        if (const auto usable = check ? check_usable(ucx) : OrSentence<void>(); !usable)
-            return Sentence(usable.error());
         const fs::path file = conf_beside(ucx.libraries);
-        if (std::find(files.begin(), files.end(), file) == files.end())
-            files.push_back(file);
+        if (const auto usable = check ? check_usable(ucx) : OrSentence<void>(); !usable)
+            files.unusable.push_back(usable.error());
+        else if (std::find(files.paths.begin(), files.paths.end(), file) == files.paths.end())
+            files.paths.push_back(file);
     }
-    if (files.empty())
+    if (files.paths.empty() && files.unusable.empty())
         return Sentence(os::format("there is no UCX in the packages of {}; install what brings it first, for example "
                                    "nixl-cu12, or use --user",
                                    venv->string()));
     return files;
 }
 
-/// The files that the chosen UCX read.
-OrSentence<std::vector<fs::path>> list_files(const EnableOptions &options, bool check) {
+OrSentence<Files> list_files(const EnableOptions &options, bool check) {
     if (options.system)
-        return std::vector<fs::path>{system_conf()};
+        return Files{{system_conf()}, {}};
     const char *active = std::getenv("VIRTUAL_ENV");
     if (options.venv || (!options.user && active && *active))
         return list_venv_files(options, check);
     if (user_conf().empty())
         return Sentence("--user: HOME is not set");
-    return std::vector<fs::path>{user_conf()};
+    return Files{{user_conf()}, {}};
 }
 
 OrSentence<void> enable_in(const fs::path &file, const std::string &modules) {
@@ -146,23 +151,22 @@ OrSentence<void> disable_in(const fs::path &file, const std::string &modules) {
     return {};
 }
 
+int report(const std::string &sentence) {
+    std::fflush(stdout); // so that the two streams keep their order in a log
+    os::print(stderr, "ucx_gaudi: {}\n", sentence);
+    return 1;
+}
+
 /// Takes a step in each of the files; returns the exit code.
 template <class Step>
-int take_in_all(const EnableOptions &options, bool check, Step step) {
-    const auto report = [](const std::string &sentence) {
-        std::fflush(stdout); // so that the two streams keep their order in a log
-        os::print(stderr, "ucx_gaudi: {}\n", sentence);
-        return 1;
-    };
-    const auto modules = find_module_directory();
-    if (!modules)
-        return report(modules.error());
-    const auto files = list_files(options, check);
+int take_in_all(const OrSentence<Files> &files, const std::string &modules, Step step) {
     if (!files)
         return report(files.error());
-    int code = 0;
-    for (const fs::path &file : *files) {
-        if (const OrSentence<void> done = step(file, modules->string()); !done)
+    for (const std::string &sentence : files->unusable)
+        report(sentence);
+    int code = files->paths.empty() ? 1 : 0; // beside a usable UCX, an unusable one is no failure
+    for (const fs::path &file : files->paths) {
+        if (const OrSentence<void> done = step(file, modules); !done)
             code = report(done.error());
     }
     return code;
@@ -170,8 +174,15 @@ int take_in_all(const EnableOptions &options, bool check, Step step) {
 
 } // namespace
 
-int run_enable(const EnableOptions &options) { return take_in_all(options, true, enable_in); }
+int run_enable(const EnableOptions &options) {
+    const auto modules = find_module_directory();
+    return modules ? take_in_all(list_files(options, true), modules->string(), enable_in) : report(modules.error());
+}
 
-int run_disable(const EnableOptions &options) { return take_in_all(options, false, disable_in); }
+int run_disable(const EnableOptions &options) {
+    // What `enable` wrote is removed without the modules, too: a package manager may have removed them first.
+    const auto modules = find_module_directory();
+    return take_in_all(list_files(options, false), modules ? modules->string() : std::string(), disable_in);
+}
 
 } // namespace gaudi::cli

@@ -134,3 +134,8 @@ GAUDI_CORE_EXPORT signed char gaudi_core_load(const gaudi_module *module, void *
         return gaudi::ucx::status_from_errno(error.code);
     }
 }
+
+GAUDI_CORE_EXPORT unsigned gaudi_core_interface(const char **version) {
+    *version = UCX_GAUDI_VERSION;
+    return GAUDI_CORE_INTERFACE;
+}

@@ -24,6 +24,10 @@ struct gaudi_module {
 /// ucs_status_t, which is one signed byte. 0: UCX keeps the module; else UCX drops it and continues.
 signed char gaudi_core_load(const struct gaudi_module *module, void *caller);
 
+/// GAUDI_CORE_INTERFACE and, in `version`, the version of ucx-gaudi that this core is of: for a user of the buffers
+/// (buffer/buffers.h), which may be of another installation too.
+unsigned gaudi_core_interface(const char **version);
+
 #ifdef __cplusplus
 }
 #endif

@@ -165,6 +165,27 @@ TEST_F(Enable, venv_without_usable_ucx_is_refused) {
                    "UCX 1.21.0 in " + (m_packages / "libucx/lib").string() + " is older than 1.22");
 }
 
+TEST_F(Enable, unusable_ucx_is_named_beside_a_usable_one) {
+    add_fake_ucx(m_packages / "libucx" / "lib", FAKE_UCX_OLD);
+    add_fake_ucx(m_packages / "nixl_cu12.libs", FAKE_UCX, "libucs-14c218c5.so.0.0.0", "libucp-14c218c5.so.0.0.0");
+    const Result got = result({"enable", "--venv", m_venv.string()});
+    EXPECT_EQ(got.code, 0);
+    EXPECT_THAT(got.err, StartsWith("ucx_gaudi: UCX 1.21.0 in " + (m_packages / "libucx/lib").string() + " is older"));
+    EXPECT_EQ(got.out, "enabled in " + (m_packages / "etc/ucx/ucx.conf").string() + "\n");
+    EXPECT_FALSE(fs::exists(m_packages / "libucx" / "etc"));
+}
+
+TEST_F(Enable, disable_needs_no_modules) {
+    expect_done({"enable", "--user"});
+    fs::create_directories(m_root / "bin");
+    const fs::path alone = m_root / "bin" / "ucx_gaudi"; // without a directory lib beside bin
+    fs::copy_file(UCX_GAUDI_COMMAND, alone);
+    const Result refused = result({"enable", "--user"}, alone.string());
+    EXPECT_THAT(refused.err, HasSubstr((m_root / "lib/ucx-gaudi").string() + " is missing"));
+    EXPECT_EQ(result({"disable", "--user"}, alone.string()).out, "disabled in " + m_file.string() + "\n");
+    EXPECT_TRUE(fs::is_empty(m_home));
+}
+
 TEST_F(Enable, missing_home_is_refused) {
     ::unsetenv("HOME");
     expect_refused({"enable", "--user"}, "--user: HOME is not set");
