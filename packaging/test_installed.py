@@ -21,8 +21,9 @@ ROOTS = BUILD / "roots"
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
 DEBS = ("ucx-gaudi-tools", "python3-ucx-gaudi", "ucx-gaudi-plugin", "softgaudi", "softhca")
 
-# /dev and /proc of the machine, for the life of the command only.
-IN_ROOT = """mount --rbind /dev "$1/dev" && mount -t proc proc "$1/proc" && mount --rbind "$2" "$1/mnt" &&
+# /dev, /sys and /proc of the machine, for the life of the command only.
+IN_ROOT = """mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" && mount -t proc proc "$1/proc" &&
+mount --rbind "$2" "$1/mnt" &&
 shift_root=$1 && shift 2 && exec chroot "$shift_root" "$@" """
 
 

@@ -61,16 +61,18 @@ class Running:
                  "buffer"]
         self._test = test
         self._process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True, env=env)
+                                         stderr=subprocess.STDOUT, text=True, env=env)
         test.addCleanup(self._process.communicate)
         test.assertRegex(self._read(), "^cores: /")
 
     def _read(self):
         """The next line of the program; `run` and UCX may say something before it."""
+        said = []
         for line in self._process.stdout:
             if re.match("cores:|works", line):
                 return line
-        self._test.fail("the program ended")
+            said.append(line)
+        return self._test.fail(f"the program ended: {''.join(said)}")
 
     def expect_works(self):
         self._process.stdin.write("again\n")

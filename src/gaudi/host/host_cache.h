@@ -32,7 +32,8 @@ public:
     static void forget(std::uint64_t address, std::uint64_t length);
 
 private:
-    explicit HostCache(HostCache *inherited) : m_inherited(inherited), m_enabled(inherited && inherited->enabled()) {}
+    explicit HostCache(HostCache *inherited)
+        : m_inherited(inherited), m_enabled(m_inherited && m_inherited->enabled()) {}
 
     using Dropped = std::list<std::shared_ptr<HostRange>>;
     struct Entry {
@@ -47,7 +48,7 @@ private:
 
     const unsigned m_fork = fork_count();
     // Kept in a forked child: to end its mappings would end those of the parent.
-    [[maybe_unused]] HostCache *const m_inherited;
+    HostCache *const m_inherited;
     std::atomic<bool> m_enabled;
     os::Mutex m_mutex{rank::kHostCache};
     std::map<std::uint64_t, Entry> m_entries GAUDI_GUARDED_BY(m_mutex);       // by begin; they do not overlap
