@@ -54,7 +54,8 @@ def test(groups):
     """Makes the packages and runs the tests on them as installed, or some groups of these tests. The roots of Debian are
     made meanwhile: that is mostly waiting for the network."""
     groups = groups or list(TESTS)
-    need_packages(["iproute2"] if "NixlNetworks" in groups else [])
+    if "NixlNetworks" in groups:
+        need_packages(["iproute2"])
     with_other = any("Versions" in group for group in groups)
     with contextlib.ExitStack() as stack:
         releases = sorted({release for group in groups for release in TESTS[group][1]})
