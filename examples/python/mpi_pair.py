@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two ranks exchange Gaudi memory: Send and Recv, then Bcast.
 
-    ucx_gaudi run --cards 2 --ucx DIR -- mpirun -n 2 --mca pml ucx --mca opal_common_ucx_tls any \\
-        --mca opal_common_ucx_devices any python mpi_pair.py
+    ucx_gaudi run --cards 2 --ucx DIR -- mpirun -n 2 python mpi_pair.py
 
 DIR is the directory of Python packages with libucx-cu13: Open MPI's own UCX is older than 1.22, and does not load our
 modules. Only operations that move bytes work on card memory; a reduction makes Open MPI's processor read it, and crashes.
