@@ -75,7 +75,7 @@ def test(groups):
 
 def run_tests(file, group):
     """Runs a group of tests of a file in packaging/ and returns whether all of it passed."""
-    code, log = step(f"test the packages: {group}",
+    code, log = step(f"test {group}",
                      [sys.executable, "-B", "-m", "unittest", "-v", f"{file}.{group}"],
                      f"package-test-{group}", env={"PYTHONPATH": str(ROOT / "packaging")}, may_fail=True)
     output = log.read_text(errors="replace")
