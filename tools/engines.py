@@ -71,7 +71,8 @@ def download(engine):
     shutil.rmtree(incoming, ignore_errors=True)
     code, _ = step(f"fetch {name}",
                    [*command, "download", "--no-deps", "--only-binary=:all:", "--python-version", "3.11",
-                    "--platform", "manylinux_2_28_x86_64", "--disable-pip-version-check", "--progress-bar", "off",
+                    "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64", "--progress-bar", "off",
+                    "--disable-pip-version-check",
                     "--retries", "2", "--timeout", "30", "--dest", str(incoming),
                     f"{engine.package}=={engine.version}"],
                    f"fetch-{name}", may_fail=True)
