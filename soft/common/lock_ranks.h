@@ -33,6 +33,8 @@ struct Rank {
     static constexpr LockRank views{1330, "views of blocks"};
     static constexpr LockRank sides{1340, "sides of a block"};
     static constexpr LockRank clock{1350, "virtual clock"};
+    static constexpr LockRank pinned_memory{1360, "pinned host memory"};
+    static constexpr LockRank pin_table{1370, "table of pinned pages"};
 };
 
 } // namespace soft

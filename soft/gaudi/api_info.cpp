@@ -179,7 +179,7 @@ SOFTGAUDI_API int hlthunk_get_engine_status(int fd, char *buffer, uint32_t size,
     if (!call)
         return fail(call.error());
     std::string text =
-        gaudi::os::format("softgaudi card {}: queue, kind, unit, stream, waiting\n", call.card().index());
+        gaudi::os::format("softgaudi card {}: queue, kind, unit, stream, waiting\n", call.card().module_id());
     {
         const CardLock lock(call.card());
         static constexpr std::array kinds = {"none", "pdma", "edma", "mme", "tpc", "nic", "rotator"};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Exported functions: memory and command buffers.
 #include "call.h"
-#include "host_memory.h"
 
 #include <fcntl.h>
 
@@ -21,15 +20,17 @@ uint64_t map_host(const Call &call, void *host, uint64_t hint, uint64_t size, ui
     if (!call)
         return fail_with_zero(call.error());
     const auto pointer = reinterpret_cast<uint64_t>(host);
-    // Without the lock: in programs with many threads this takes longer than the queues can wait.
-    const bool wraps = pointer + size < pointer || pointer + size + kHostPage < pointer; // Card::map_host refuses these
-    if (size != 0 && !wraps && !can_pin(pointer, size))
-        return fail_with_zero(EFAULT);
+    const auto pin = call.card().pin_host(pointer, size);
+    if (!pin)
+        return fail_with_zero(pin.error());
     uint64_t address = 0;
     {
         const CardLock lock(call.card());
-        if (const int error = call.card().map_host(pointer, size, hint, (flags & HL_MEM_FORCE_HINT) != 0, address))
+        if (const int error =
+                call.card().map_host(pointer, size, *pin, hint, (flags & HL_MEM_FORCE_HINT) != 0, address)) {
+            call.card().unpin_host(*pin, pointer, size);
             return fail_with_zero(error);
+        }
     }
     spend_map_time(call.card());
     return address;

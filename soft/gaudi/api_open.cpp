@@ -2,6 +2,7 @@
 // Exported functions: opening, closing, identity.
 #include "call.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -128,11 +129,12 @@ SOFTGAUDI_API int hlthunk_get_pci_bus_id_from_fd(int fd, char *pci_bus_id, int l
     if (!pci_bus_id || len <= 0)
         return fail(EINVAL);
     const Call call("get_pci_bus_id_from_fd", fd, Needs::anything);
-    if (!call) {
+    const bool falls_back = call.is_stray() && Server::get()->config().quirks.fallback && fcntl(fd, F_GETFD) >= 0;
+    if (!call && !falls_back) {
         errno = call.error();
         return -1;
     }
-    const std::string name = bus_id(call.card().index());
+    const std::string name = bus_id(falls_back ? 0 : call.card().index());
     std::memset(pci_bus_id, 0, static_cast<size_t>(len));
     std::memcpy(pci_bus_id, name.data(), std::min(name.size(), static_cast<size_t>(len)));
     return 0;
@@ -168,7 +170,7 @@ SOFTGAUDI_API int hlthunk_get_device_count(hlthunk_device_name name) {
 
 SOFTGAUDI_API char *hlthunk_get_version() {
     const Call call("get_version");
-    return strdup("1.22.0-softgaudi");
+    return strdup(SOFTGAUDI_VERSION);
 }
 
 SOFTGAUDI_API void *hlthunk_malloc(size_t size) {

@@ -46,6 +46,8 @@ int submit(const Call &call, hlthunk_cs_in *in, hlthunk_cs_out *out, uint32_t ti
     }
     submission.chunks = chunks(in->chunks_execute, in->num_chunks_execute);
     submission.hang = call.hang();
+    if (call.timeout_ns() != 0)
+        submission.timeout_ns = call.timeout_ns();
     submission.skip = call.skip();
     if (const int error = card.submit(submission, out->seq))
         return fail(-error);

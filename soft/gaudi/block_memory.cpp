@@ -21,14 +21,14 @@ namespace {
 constexpr uint64_t kChunk = 2 * kMiB;
 constexpr size_t kSmall = 64 * kKiB;
 
-void report_full_tmpfs() {
+} // namespace
+
+void report_full_tmpfs(int error) {
     static std::atomic<bool> reported{false};
-    if (errno == ENOSPC && !reported.exchange(true))
+    if (error == ENOSPC && !reported.exchange(true))
         std::fprintf(stderr, "softgaudi: cannot write the memory of a card: its tmpfs is full; free space there, or "
                              "enlarge it (Docker: --shm-size)\n");
 }
-
-} // namespace
 
 // Direct system calls: submission and completion order a card's DMA, which sanitizers cannot see in the wrappers.
 bool read_file(int fd, void *out, size_t size, uint64_t offset) {
@@ -49,7 +49,7 @@ bool write_file(int fd, const void *data, size_t size, uint64_t offset) {
     while (size > 0) {
         const long put = gaudi::os::system_call(SYS_pwrite64, fd, from, size, offset);
         if (put <= 0) {
-            report_full_tmpfs();
+            report_full_tmpfs(errno);
             return false;
         }
         from += put;
@@ -85,7 +85,7 @@ bool BlockMemory::prepare_chunk(uint64_t chunk, bool allocate) {
     const auto end = static_cast<off_t>(std::min((chunk + 1) * kChunk, m_size));
     if (allocate) {
         if (fallocate(m_file.get(), FALLOC_FL_KEEP_SIZE, begin, end - begin) != 0) {
-            report_full_tmpfs();
+            report_full_tmpfs(errno);
             return false;
         }
     } else if (lseek(m_file.get(), begin, SEEK_HOLE) < end) {

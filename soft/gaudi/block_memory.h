@@ -13,6 +13,9 @@
 
 namespace softgaudi {
 
+/// Reports once that a write to the memory of a card failed for want of space, if `error` says so.
+void report_full_tmpfs(int error);
+
 class BlockMemory {
 public:
     explicit BlockMemory(File file);

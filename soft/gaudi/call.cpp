@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +16,12 @@ bool only_queries(Function function) {
     const std::string_view name = kFunctions[function.index];
     return name.starts_with("get_") || name.starts_with("is_") || name.starts_with("wait_for_cs") ||
            name.starts_with("wait_for_interrupt") || name == "notifier_recv";
+}
+
+/// Drivers of other devices have an errno of their own for calls that are not theirs.
+int errno_of_other_file(int fd, int error) {
+    struct stat status {};
+    return fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) ? EINVAL : error;
 }
 
 } // namespace
@@ -35,7 +42,8 @@ Call::Call(Function function, int fd, Needs needs) {
     }
     const Server::Node node = server->find_node(fd);
     if (!node.card) {
-        m_error = errno;
+        m_stray = true;
+        m_error = server->config().quirks.fallback ? errno_of_other_file(fd, errno) : errno;
         return;
     }
     m_card = node.card;
@@ -48,6 +56,8 @@ Call::Call(Function function, int fd, Needs needs) {
         return;
     }
     const CardLock lock(*m_card);
+    if (m_control)
+        m_card->end_context_of_dead_holder();
     if (m_card->state().lost)
         m_error = ENODEV;
     else if (needs == Needs::compute)
@@ -74,6 +84,7 @@ void Call::begin(Function function) {
             m_card->hard_reset(HL_NOTIFIER_EVENT_GENERAL_HW_ERR);
     }
     m_hang = fault.hang;
+    m_timeout_ns = fault.timeout_ns;
     m_skip = fault.skip;
     m_error = fault.error;
 }

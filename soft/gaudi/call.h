@@ -39,18 +39,24 @@ public:
     int error() const { return m_error; }
     explicit operator bool() const { return m_error == 0; }
     bool has_card() const { return m_card != nullptr; }
+    /// Whether the descriptor is that of no card of the server.
+    bool is_stray() const { return m_stray; }
     Card &card() const { return *m_card; }
     bool control() const { return m_control; }
     bool hang() const { return m_hang; }
     bool skip() const { return m_skip; }
+    /// The timeout of a submission that hangs; 0: its own.
+    uint64_t timeout_ns() const { return m_timeout_ns; }
 
 private:
     void begin(Function function);
 
     Card *m_card = nullptr;
     bool m_control = false;
+    bool m_stray = false;
     bool m_hang = false;
     bool m_skip = false;
+    uint64_t m_timeout_ns = 0;
     int m_error = 0;
 };
 

@@ -33,8 +33,8 @@ void CardLock::unlock() GAUDI_NO_THREAD_SAFETY_ANALYSIS {
     m_card.m_state->mutex.unlock();
 }
 
-Card::Card(const Config &config, Clock &clock, unsigned index)
-    : m_config(config), m_clock(clock), m_index(index),
+Card::Card(const Config &config, Clock &clock, PinnedMemory &pins, unsigned index)
+    : m_config(config), m_clock(clock), m_pins(pins), m_index(index),
       m_dir(gaudi::os::format("{}/{}-card{}", config.dir, config.model->name, index)),
       m_blocks(m_dir, config.quirks.posted) {
     if (!set_up(m_dir))
@@ -116,6 +116,7 @@ int Card::refusal() const {
 void Card::start_context() {
     Context &context = m_state->context;
     const uint64_t id = ++m_state->next_context;
+    unpin_all(); // what a holder that died had mapped
     // Sequence numbers and tickets start anew; jobs of the old context see the new id and stop.
     std::memset(static_cast<void *>(&context.allocations), 0, sizeof(context.allocations));
     std::memset(static_cast<void *>(&context.page_owner), 0, sizeof(context.page_owner));
@@ -153,7 +154,8 @@ void Card::start_context() {
     context.id.store(id);
     // Drops the old context's command buffers, then makes the file long enough for every buffer handle.
     if (ftruncate(m_node.get(), 0) != 0 || ftruncate(m_node.get(), (int64_t{1} << 60) + (int64_t{1} << 40)) != 0)
-        std::fprintf(stderr, "softgaudi: cannot resize the node file of card %u: %s\n", m_index, std::strerror(errno));
+        std::fprintf(stderr, "softgaudi: cannot resize the node file of card %u: %s\n", module_id(),
+                     std::strerror(errno));
     wake_all_waiters();
 }
 
@@ -216,6 +218,7 @@ void Card::end_context() {
     drop_notifier();
     context.dead = true;
     context.opener = 0;
+    unpin_all();
     context.mapping_count = 0;
     m_state->in_reset = false;
     m_state->last_close_ns = monotonic_ns();

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "job.h"
 #include "os/mutex.h"
+#include "pinned_memory.h"
 #include "state.h"
 #include "store.h"
 
@@ -54,13 +55,14 @@ struct Place {
     uint64_t length = 0;   // bytes from here on that refer to the same thing
     uint64_t position = 0; // pointer, offset in the block, in SRAM, in the node's file, or from cfg_base
     uint32_t handle = 0;
-    int32_t pid = 0;
+    int32_t pid = 0;     // host: the owner of the memory,
+    Pin pin = kUnpinned; // and its pages; all of `length` is in the slot
 };
 
 /// For the compiler a card is a lock: that of its state, which CardLock takes.
 class GAUDI_CAPABILITY("card") Card {
 public:
-    Card(const Config &config, Clock &clock, unsigned index);
+    Card(const Config &config, Clock &clock, PinnedMemory &pins, unsigned index);
     ~Card();
     Card(const Card &) = delete;
     Card &operator=(const Card &) = delete;
@@ -73,7 +75,9 @@ public:
     Clock &clock() const { return m_clock; }
     /// Charges a copy to the budget of SOFTGAUDI_PACE=null:MIB; false when that is used up.
     bool charge_copy(uint64_t bytes);
-    unsigned index() const { return m_index; }
+    unsigned index() const { return m_index; } // of the node: accel0 is 0
+    /// The card's number for users, in SOFTGAUDI_FAULTS and softgaudi_stat as in the product.
+    uint32_t module_id() const { return softgaudi::module_id(m_index, m_config.cards); }
     /// For code that the compiler cannot follow, such as a callback.
     void assert_locked() const GAUDI_ASSERT_HELD(this) { m_state->mutex.assert_held(); }
     CardState &state() const { return *m_state; }
@@ -99,8 +103,11 @@ public:
     int allocate(uint64_t size, uint64_t page, bool contiguous, uint64_t &handle) GAUDI_REQUIRES(this);
     int free(uint64_t handle) GAUDI_REQUIRES(this);
     int map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
-    /// Maps memory that can_pin() accepts.
-    int map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address) GAUDI_REQUIRES(this);
+    /// Pins the pages of host memory that map_host() is to map, without the lock, because it takes long. An error is an errno.
+    tl::expected<Pin, int> pin_host(uint64_t pointer, uint64_t size);
+    void unpin_host(const Pin &pin, uint64_t pointer, uint64_t size);
+    int map_host(uint64_t pointer, uint64_t size, const Pin &pin, uint64_t hint, bool force, uint64_t &address)
+        GAUDI_REQUIRES(this);
     int unmap(uint64_t address) GAUDI_REQUIRES(this);
     int export_dmabuf(uint64_t address, uint64_t size, uint64_t offset) GAUDI_REQUIRES(this);
     int create_buffer(uint32_t size, bool mapped, bool timestamps, uint64_t &handle) GAUDI_REQUIRES(this);
@@ -110,6 +117,14 @@ public:
 
     Place translate(uint64_t address) const GAUDI_REQUIRES(this);
     const Mapping *find_mapping(uint64_t address) const GAUDI_REQUIRES(this);
+
+    // ---- host memory (card_host.cpp): the card's accesses to `size` bytes at a position in a place of kind host
+    bool read_host(const Place &place, uint64_t position, void *out, size_t size);
+    bool write_host(const Place &place, uint64_t position, const void *data, size_t size);
+    /// Stores 4 or 8 bytes at once for a program that polls them.
+    bool store_host(const Place &place, uint64_t value, size_t size);
+    /// The ring that has the pinned pages of the place; null, and counted, when an access is not to pinned pages.
+    std::shared_ptr<PinRing> pinned(const Place &place);
 
     // ---- submission (card_submission.cpp)
     struct Submission {
@@ -127,11 +142,15 @@ public:
     /// Times out the oldest submission if it is due; returns when to check again.
     uint64_t expire() GAUDI_REQUIRES(this);
     bool running(const Job &job) const;
+    /// Whether the message after the next copy overtakes it (quirk early_flag): rarely, and only on a loaded card.
+    bool is_message_early();
     void finish(const Job &job);
 
     // ---- errors and events (card_events.cpp)
     void device_error(const DeviceError &error, const Job &job) GAUDI_REQUIRES(this);
     void hard_reset(uint64_t events) GAUDI_REQUIRES(this);
+    /// Ends the context of a process that died without closing the card, as the driver does when its last descriptor goes.
+    void end_context_of_dead_holder() GAUDI_REQUIRES(this);
     void mark_lost() GAUDI_REQUIRES(this);
     void raise(uint64_t events) GAUDI_REQUIRES(this);
     int create_notifier() GAUDI_REQUIRES(this);
@@ -153,6 +172,7 @@ private:
     bool set_up(const std::string &dir);
     void start_context() GAUDI_REQUIRES(this);
     void end_context() GAUDI_REQUIRES(this);
+    void unpin_all() GAUDI_REQUIRES(this);
     void recover_from_dead_holder() GAUDI_REQUIRES(this);
     int map(Mapping mapping, const Range &range, const Range &firmware, uint64_t alignment, uint64_t hint, bool force,
             uint64_t &address) GAUDI_REQUIRES(this);
@@ -160,10 +180,13 @@ private:
     void enqueue(const Job &job) GAUDI_REQUIRES(this);
     void end_submission(Slot &slot, SlotStatus status) GAUDI_REQUIRES(this);
     void abort_submissions() GAUDI_REQUIRES(this);
+    void kill_opener_later() GAUDI_REQUIRES(this);
 
     const Config &m_config;
     Clock &m_clock;
-    std::atomic<uint64_t> m_charged{0}; // bytes counted by charge_copy
+    PinnedMemory &m_pins;
+    std::atomic<uint64_t> m_charged{0};       // bytes counted by charge_copy
+    std::atomic<uint64_t> m_loaded_copies{0}; // counted by is_message_early
     const unsigned m_index;
     CardState *m_state = nullptr;
     std::string m_dir;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 
@@ -14,11 +15,7 @@ namespace {
 
 constexpr uint64_t kPiece = 16 * kMiB; // bytes between two checks for cancellation
 constexpr size_t kBounce = 256 * kKiB; // small enough for the cache
-
-bool overlap(const Transfer &transfer) {
-    return transfer.source < transfer.destination + transfer.size &&
-           transfer.destination < transfer.source + transfer.size;
-}
+constexpr uint64_t kLong = 32 * kKiB;  // from here on a copy of pinned memory past the bounce buffer is faster
 
 void swap_elements(unsigned char *data, size_t size, unsigned element) {
     for (size_t i = 0; i + element <= size; i += element)
@@ -56,7 +53,7 @@ bool CardBus::read(const Stretch &from, uint64_t offset, unsigned char *out, siz
     const uint64_t position = from.place.position + offset;
     switch (from.place.kind) {
     case Place::Kind::host:
-        return read_host(from.place.pid, position, out, size);
+        return m_card.read_host(from.place, position, out, size);
     case Place::Kind::block:
         return from.view->engine->read(position, out, size);
     case Place::Kind::sram:
@@ -72,7 +69,7 @@ bool CardBus::write(const Stretch &to, uint64_t offset, const unsigned char *dat
     const uint64_t position = to.place.position + offset;
     switch (to.place.kind) {
     case Place::Kind::host:
-        return write_host(to.place.pid, position, data, size);
+        return m_card.write_host(to.place, position, data, size);
     case Place::Kind::block: {
         if (!to.view->outer)
             return to.view->engine->write(position, data, size);
@@ -88,15 +85,37 @@ bool CardBus::write(const Stretch &to, uint64_t offset, const unsigned char *dat
     }
 }
 
+/// Copies pinned memory to a block.
+bool CardBus::copy_down(PinRing &ring, const Place &from, const Stretch &to, uint64_t size) {
+    const auto copy_to = [&](const BlockMemory &side) {
+        const bool done = ring.write_to_file(from.pin.slot, from.position, size, side.file(), to.place.position);
+        if (!done)
+            report_full_tmpfs(errno);
+        return done;
+    };
+    if (!to.view->outer)
+        return copy_to(*to.view->engine);
+    const gaudi::os::MutexLock lock(m_card.blocks().sides());
+    return copy_to(*to.view->engine) && copy_to(*to.view->outer);
+}
+
 bool CardBus::copy(const Stretch &from, const Stretch &to, uint64_t size, unsigned swap) {
     const auto is_block = [](const Stretch &stretch) { return stretch.place.kind == Place::Kind::block; };
-    const auto is_own = [](const Stretch &stretch) {
-        return stretch.place.kind == Place::Kind::host && stretch.place.pid == getpid();
+    const auto is_host = [](const Stretch &stretch) { return stretch.place.kind == Place::Kind::host; };
+    const auto is_own_unpinned = [&](const Stretch &stretch) {
+        return is_host(stretch) && stretch.place.pid == getpid() && !stretch.place.pin.is_pinned();
     };
     if (swap == 1) {
-        if (is_own(from) && is_block(to))
+        if (size >= kLong && is_host(from) && is_block(to))
+            if (const auto ring = m_card.pinned(from.place))
+                return copy_down(*ring, from.place, to, size);
+        if (size >= kLong && is_block(from) && is_host(to))
+            if (const auto ring = m_card.pinned(to.place))
+                return ring->read_from_file(to.place.pin.slot, to.place.position, size, from.view->engine->file(),
+                                            from.place.position);
+        if (is_own_unpinned(from) && is_block(to))
             return write(to, 0, reinterpret_cast<const unsigned char *>(from.place.position), size);
-        if (is_block(from) && is_own(to))
+        if (is_block(from) && is_own_unpinned(to))
             return read(from, 0, reinterpret_cast<unsigned char *>(to.place.position), size);
         if (is_block(from) && is_block(to)) {
             if (!to.view->outer)
@@ -122,14 +141,15 @@ bool CardBus::copy(const Stretch &from, const Stretch &to, uint64_t size, unsign
     return true;
 }
 
-void CardBus::count(const Place &from, const Place &to, uint64_t bytes) {
+void CardBus::count(const Place &from, const Place &to, uint64_t bytes, bool made) {
     const bool reads_host = from.kind == Place::Kind::host;
     const bool writes_host = to.kind == Place::Kind::host;
     Traffic &traffic = m_card.state().traffic;
-    auto &counter = reads_host && writes_host ? traffic.host_bytes
-                    : reads_host              ? traffic.down_bytes
-                    : writes_host             ? traffic.up_bytes
-                                              : traffic.card_bytes;
+    auto &counter = !made                       ? traffic.not_made_bytes
+                    : reads_host && writes_host ? traffic.host_bytes
+                    : reads_host                ? traffic.down_bytes
+                    : writes_host               ? traffic.up_bytes
+                                                : traffic.card_bytes;
     counter.fetch_add(bytes, std::memory_order_relaxed);
 }
 
@@ -150,28 +170,19 @@ void CardBus::take_link(bool reads_host, bool writes_host, uint64_t before, uint
 }
 
 MaybeTrap CardBus::move(const Transfer &transfer) {
-    // A repetition of the copy before: no packet in between could have changed its source in a defined order.
-    const bool repeated = m_last && m_last->source == transfer.source && m_last->destination == transfer.destination &&
-                          m_last->size == transfer.size && m_last->swap == transfer.swap;
-    m_last.reset();
-    const bool moves = !repeated && !m_job.skip &&
-                       (m_card.config().pace.mode != Pace::Mode::null || m_card.charge_copy(transfer.size));
-    MaybeTrap trap;
-    if (m_card.clock().is_virtual()) {
-        catch_up(); // links are occupied in time order,
-        trap = walk(transfer, true, false);
-        catch_up(); // and bytes are visible only when they have arrived
-        if (!trap && moves)
-            trap = walk(transfer, false, true);
-    } else {
-        trap = walk(transfer, true, moves);
-    }
-    if (!trap && !overlap(transfer))
-        m_last = transfer;
-    return trap;
+    const bool made =
+        !m_job.skip && (m_card.config().pace.mode != Pace::Mode::null || m_card.charge_copy(transfer.size));
+    const Bytes bytes = made ? Bytes::moved : Bytes::not_made;
+    if (!m_card.clock().is_virtual())
+        return walk(transfer, true, bytes);
+    catch_up(); // links are occupied in time order,
+    const MaybeTrap trap = walk(transfer, true, Bytes::later);
+    catch_up(); // and bytes are visible only when they have arrived
+    return trap ? trap : walk(transfer, false, bytes);
 }
 
-MaybeTrap CardBus::walk(const Transfer &transfer, bool takes_links, bool moves) {
+MaybeTrap CardBus::walk(const Transfer &transfer, bool takes_links, Bytes bytes) {
+    const bool moves = bytes == Bytes::moved;
     for (uint64_t done = 0; done < transfer.size;) {
         if (cancelled())
             return Trap{Trap::Kind::cancelled};
@@ -195,17 +206,16 @@ MaybeTrap CardBus::walk(const Transfer &transfer, bool takes_links, bool moves) 
             const bool write = to.place.kind == Place::Kind::host || from.place.kind != Place::Kind::host;
             return Trap{Trap::Kind::page_fault, (write ? transfer.destination : transfer.source) + done, write};
         }
-        if (takes_links) {
-            count(from.place, to.place, piece);
+        if (bytes != Bytes::later)
+            count(from.place, to.place, piece, moves);
+        if (takes_links)
             take_link(from.place.kind == Place::Kind::host, to.place.kind == Place::Kind::host, done, piece);
-        }
         done += piece;
     }
     return {};
 }
 
 MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
-    m_last.reset();
     if (m_card.config().pace.is_timed()) {
         if (m_card.clock().is_virtual())
             catch_up();
@@ -213,6 +223,8 @@ MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
         if (m_card.clock().is_virtual())
             catch_up();
     }
+    const bool made = m_card.config().pace.mode != Pace::Mode::null;
+    auto &counter = made ? m_card.state().traffic.fill_bytes : m_card.state().traffic.not_made_bytes;
     // The engine repeats the 64-bit value from the start of the range.
     m_buffer.resize(kBounce);
     for (size_t i = 0; i < m_buffer.size(); i += sizeof value)
@@ -227,9 +239,9 @@ MaybeTrap CardBus::fill(uint64_t destination, uint64_t size, uint64_t value) {
             return Trap{Trap::Kind::illegal_register, destination + done, true};
         const size_t shift = done % sizeof value;
         const uint64_t piece = std::min<uint64_t>({size - done, to.place.length, kBounce - sizeof value});
-        if (m_card.config().pace.mode != Pace::Mode::null && !write(to, 0, m_buffer.data() + shift, piece))
+        if (made && !write(to, 0, m_buffer.data() + shift, piece))
             return Trap{Trap::Kind::page_fault, destination + done, true};
-        m_card.state().traffic.fill_bytes.fetch_add(piece, std::memory_order_relaxed);
+        counter.fetch_add(piece, std::memory_order_relaxed);
         done += piece;
     }
     return {};
@@ -253,7 +265,6 @@ void CardBus::catch_up() {
 }
 
 MaybeTrap CardBus::store(uint64_t address, uint64_t value, unsigned size) {
-    m_last.reset();
     catch_up();
     const CardLock lock(m_card);
     if (!m_card.running(m_job))
@@ -281,7 +292,6 @@ uint64_t CardBus::message_base(unsigned base) {
 }
 
 MaybeTrap CardBus::fence(bool lower, unsigned id, uint32_t target, uint32_t decrement) {
-    m_last.reset();
     catch_up();
     CardLock lock(m_card);
     auto &processors = m_card.context().fences.at(m_job.queue / kStreams);

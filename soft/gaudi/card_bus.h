@@ -7,7 +7,6 @@
 #include "sync_unit.h"
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace softgaudi {
@@ -41,12 +40,15 @@ private:
     };
 
     Stretch locate(uint64_t address);
+    bool copy_down(PinRing &ring, const Place &from, const Stretch &to, uint64_t size);
     bool copy(const Stretch &from, const Stretch &to, uint64_t size, unsigned swap);
     bool read(const Stretch &from, uint64_t offset, unsigned char *out, size_t size);
     bool write(const Stretch &to, uint64_t offset, const unsigned char *data, size_t size);
-    /// Walks a transfer piece by piece: occupies the links and counts, moves the bytes, or both.
-    MaybeTrap walk(const Transfer &transfer, bool takes_links, bool moves);
-    void count(const Place &from, const Place &to, uint64_t bytes);
+    /// What a walk does with the bytes: leaves them to a later walk, or moves and counts them, or counts them as not made.
+    enum class Bytes { later, moved, not_made };
+    /// Walks a transfer piece by piece: occupies the links, or does what `bytes` says, or both.
+    MaybeTrap walk(const Transfer &transfer, bool takes_links, Bytes bytes);
+    void count(const Place &from, const Place &to, uint64_t bytes, bool made);
     void take_link(bool reads_host, bool writes_host, uint64_t before, uint64_t bytes);
 
     Card &m_card;
@@ -55,7 +57,6 @@ private:
     const Queue m_queue;
     uint64_t m_time; // until when the transfers of this stream occupy the links
     uint64_t m_packets = 0;
-    std::optional<Transfer> m_last; // the packet before this one, if it was a copy whose repetition changes nothing
     std::vector<unsigned char> m_buffer;
 };
 

@@ -4,11 +4,14 @@
 #include "os/system_call.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace softgaudi {
 namespace {
@@ -99,6 +102,24 @@ void Card::hard_reset(uint64_t events) {
     abort_submissions();
     raise(events | HL_NOTIFIER_EVENT_DEVICE_RESET);
     wake_all_waiters();
+    if (m_config.quirks.kill)
+        kill_opener_later();
+}
+
+/// The driver waits a second for the card to be closed, and then kills the process that opened it.
+void Card::kill_opener_later() {
+    static constexpr std::chrono::seconds kGrace(1);
+    std::thread([this, id = context().id.load(), opener = context().opener] {
+        std::this_thread::sleep_for(kGrace);
+        const CardLock lock(*this);
+        if (context().id.load() == id && context().opener == opener && opener != 0 && in_use())
+            ::kill(opener, SIGKILL);
+    }).detach();
+}
+
+void Card::end_context_of_dead_holder() {
+    if (context().opener != 0 && !in_use())
+        end_context();
 }
 
 void Card::mark_lost() {

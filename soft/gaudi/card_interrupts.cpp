@@ -87,7 +87,7 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
         if (slot) {
             if (pread(m_node.get(), &value, sizeof value, static_cast<off_t>(*slot)) != sizeof value)
                 return -EINVAL;
-        } else if (!read_host(getpid(), reinterpret_cast<uint64_t>(pointer), &value, sizeof value)) {
+        } else if (!read_process_memory(getpid(), reinterpret_cast<uint64_t>(pointer), &value, sizeof value)) {
             return -EFAULT;
         }
         if (value >= target) {

@@ -147,6 +147,7 @@ int Card::map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &addre
         return -EINVAL;
     Mapping mapping{};
     mapping.kind = MappingKind::device;
+    mapping.pin = kUnpinned;
     mapping.size = allocation->size;
     mapping.handle = allocation->handle;
     const int result = map(mapping, model().dram, model().dram_fw, allocation->page, hint, force, address);
@@ -155,15 +156,14 @@ int Card::map_device(uint64_t handle, uint64_t hint, bool force, uint64_t &addre
     return result;
 }
 
-int Card::map_host(uint64_t pointer, uint64_t size, uint64_t hint, bool force, uint64_t &address) {
-    if (size == 0 || pointer + size < pointer || pointer + size + kHostPage < pointer)
-        return -EINVAL;
+int Card::map_host(uint64_t pointer, uint64_t size, const Pin &pin, uint64_t hint, bool force, uint64_t &address) {
     Mapping mapping{};
     mapping.kind = MappingKind::host;
     mapping.source = pointer & ~(kHostPage - 1);
     mapping.shift = static_cast<uint16_t>(pointer & (kHostPage - 1));
     mapping.size = round_up(pointer + size, kHostPage) - mapping.source;
     mapping.pid = getpid();
+    mapping.pin = pin;
     if (force && hint != 0 && mapping.shift != 0)
         return -EINVAL;
     // A hint into the range of small pages selects that range.
@@ -195,6 +195,8 @@ int Card::unmap(uint64_t address) {
             return -EINVAL;
         if (Allocation *allocation = find_allocation(context(), mapping->handle))
             --allocation->mappings;
+    } else {
+        m_pins.release(mapping->pid, mapping->pin, mapping->size);
     }
     const auto mappings = live(context());
     const auto position = mapping - mappings.data();
@@ -210,6 +212,8 @@ int Card::export_dmabuf(uint64_t address, uint64_t size, uint64_t offset) {
     if (size < kHostPage || size % kHostPage != 0 || offset % kHostPage != 0)
         return -EINVAL;
     if (offset > mapping->size || size > mapping->size - offset)
+        return -EINVAL;
+    if (size > m_config.bar_bytes)
         return -EINVAL;
     m_state->traffic.exports.fetch_add(1, std::memory_order_relaxed);
     // The mainline driver builds the pages of an export from the start of the allocation, whatever the offset.
@@ -231,19 +235,25 @@ Place Card::translate(uint64_t address) const {
         const uint64_t length = mapping->size - inside;
         switch (mapping->kind) {
         case MappingKind::device:
-            return {Place::Kind::block, length, inside, mapping->handle, 0};
-        case MappingKind::host:
-            return {Place::Kind::host, length, mapping->source + inside, 0, mapping->pid};
+            return {Place::Kind::block, length, inside, mapping->handle};
+        case MappingKind::host: {
+            Pin pin = mapping->pin;
+            pin.slot += static_cast<uint32_t>(inside / Pin::kSlotBytes);
+            return {Place::Kind::host,
+                    std::min(length, Pin::kSlotBytes - inside % Pin::kSlotBytes),
+                    mapping->source + inside,
+                    0,
+                    mapping->pid,
+                    pin};
+        }
         case MappingKind::buffer:
-            return {Place::Kind::buffer, length, mapping->source + inside, 0, 0};
+            return {Place::Kind::buffer, length, mapping->source + inside};
         }
     }
     if (model().sram_bytes && address - model().sram_base < model().sram_bytes)
-        return {Place::Kind::sram, model().sram_bytes - (address - model().sram_base), address - model().sram_base, 0,
-                0};
+        return {Place::Kind::sram, model().sram_bytes - (address - model().sram_base), address - model().sram_base};
     if (address - model().cfg_base < model().cfg_bytes)
-        return {Place::Kind::registers, model().cfg_bytes - (address - model().cfg_base), address - model().cfg_base, 0,
-                0};
+        return {Place::Kind::registers, model().cfg_bytes - (address - model().cfg_base), address - model().cfg_base};
     return {};
 }
 

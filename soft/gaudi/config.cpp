@@ -7,6 +7,8 @@
 #include "functions.h"
 #include "os/format.h"
 
+#include <utility>
+
 namespace softgaudi {
 namespace {
 
@@ -26,14 +28,26 @@ constexpr soft::FaultGrammar kFaults{.variable = "SOFTGAUDI_FAULTS",
                                      .devices = kMaxCards,
                                      .is_known = is_known_function};
 
+constexpr std::pair<std::string_view, bool Quirks::*> kQuirks[] = {
+    {"mainline", &Quirks::mainline},     {"posted", &Quirks::posted}, {"fallback", &Quirks::fallback},
+    {"early_flag", &Quirks::early_flag}, {"nested", &Quirks::nested}, {"kill", &Quirks::kill},
+};
+
 /// Parses an action; returns what is wrong with it, or nothing.
 std::string_view parse_action(std::string_view action, FaultRule &rule) {
     using Action = FaultRule::Action;
-    if (action == "hang" || action == "skip") {
+    const bool hangs = action == "hang" || action.starts_with("hang:");
+    if (hangs || action == "skip") {
         if (!rule.function.starts_with("command_submission"))
-            return action == "hang" ? "only command_submission and command_submission_timeout can hang"
-                                    : "only command_submission and command_submission_timeout can skip";
-        rule.action = action == "hang" ? Action::hang : Action::skip;
+            return hangs ? "only command_submission and command_submission_timeout can hang"
+                         : "only command_submission and command_submission_timeout can skip";
+        rule.action = hangs ? Action::hang : Action::skip;
+        if (soft::cut_prefix(action, "hang:")) {
+            const auto milliseconds = parse_number<uint32_t>(action);
+            if (!milliseconds || *milliseconds == 0)
+                return "expected hang:MILLISECONDS";
+            rule.timeout_ns = uint64_t{*milliseconds} * 1'000'000;
+        }
     } else if (action == "reset") {
         rule.action = Action::reset;
     } else if (action == "lose") {
@@ -47,7 +61,8 @@ std::string_view parse_action(std::string_view action, FaultRule &rule) {
     } else if (const auto code = soft::errno_by_name(action)) {
         rule.error = *code;
     } else {
-        return "unknown action; expected an errno name, delay:MICROSECONDS, hang, skip, reset or lose";
+        return "unknown action; expected an errno name, delay:MICROSECONDS, hang, hang:MILLISECONDS, skip, reset or "
+               "lose";
     }
     return {};
 }
@@ -86,18 +101,35 @@ tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view 
 tl::expected<Quirks, std::string> parse_quirks(std::string_view text) {
     Quirks quirks;
     const auto done = soft::split(text, ',', [&](std::string_view piece) -> tl::expected<void, std::string> {
-        if (piece == "mainline")
-            quirks.mainline = true;
-        else if (piece == "posted")
-            quirks.posted = true;
-        else
-            return Unexpected(
-                gaudi::os::format("SOFTGAUDI_QUIRKS: '{}': unknown quirk; expected mainline or posted", piece));
-        return {};
+        for (const auto &[name, quirk] : kQuirks)
+            if (piece == name) {
+                quirks.*quirk = true;
+                return {};
+            }
+        std::vector<std::string_view> names;
+        for (const auto &[name, quirk] : kQuirks)
+            names.push_back(name);
+        return Unexpected(gaudi::os::format("SOFTGAUDI_QUIRKS: '{}': unknown quirk; expected one or more of {}", piece,
+                                            gaudi::os::join(names, ", ")));
     });
     if (!done)
         return Unexpected(done.error());
     return quirks;
+}
+
+tl::expected<bool, std::string> parse_pin(std::string_view text) {
+    if (!text.empty() && text != "require")
+        return Unexpected(gaudi::os::format("SOFTGAUDI_PIN={}: expected require, or nothing", text));
+    return !text.empty();
+}
+
+tl::expected<uint64_t, std::string> parse_bar(std::string_view text) {
+    if (text.empty())
+        return UINT64_MAX;
+    const auto mebibytes = parse_number<uint32_t>(text);
+    if (!mebibytes || *mebibytes == 0)
+        return Unexpected(gaudi::os::format("SOFTGAUDI_BAR={}: expected a number of MiB, 1 or more", text));
+    return uint64_t{*mebibytes} << 20;
 }
 
 tl::expected<Config, std::string> read_config() {
@@ -114,6 +146,8 @@ tl::expected<Config, std::string> read_config() {
     std::string wrong;
     if (!assign(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||
         !assign(parse_quirks(env("SOFTGAUDI_QUIRKS")), config.quirks, wrong) ||
+        !assign(parse_pin(env("SOFTGAUDI_PIN")), config.pin_required, wrong) ||
+        !assign(parse_bar(env("SOFTGAUDI_BAR")), config.bar_bytes, wrong) ||
         !assign(parse_pace(env("SOFTGAUDI_PACE")), config.pace, wrong) ||
         !assign(parse_faults(env("SOFTGAUDI_FAULTS")), config.faults, wrong) ||
         !assign(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the memory of the cards"), config.dir,

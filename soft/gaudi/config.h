@@ -19,6 +19,7 @@ struct FaultRule : soft::CallPattern {
     Action action = Action::fail;
     int error = 0; // errno of Action::fail
     uint64_t delay_us = 0;
+    uint64_t timeout_ns = 0; // of a submission that hangs; 0: its own
 };
 
 /// Speed of the modelled links; 0 means unlimited.
@@ -37,8 +38,12 @@ struct Pace {
 };
 
 struct Quirks {
-    bool mainline = false; // exports ignore their offset
-    bool posted = false;   // writes through a dma-buf reach the card's engines only after a flush
+    bool mainline = false;   // exports ignore their offset
+    bool posted = false;     // writes through a dma-buf reach the card's engines only after a flush
+    bool fallback = false;   // descriptors of no card are taken for the first card's
+    bool early_flag = false; // under load, a message may arrive before the copy that it follows
+    bool kill = false;       // a reset kills the process that does not close the card in time
+    bool nested = false;     // a queue goes on while a nested command buffer waits for its turn
 };
 
 struct Config {
@@ -46,7 +51,9 @@ struct Config {
     unsigned cards = kMaxCards;
     std::string dir;
     Quirks quirks;
+    uint64_t bar_bytes = UINT64_MAX; // device memory that others reach by PCIe: no export is longer
     Pace pace;
+    bool pin_required = false; // host memory that cannot be pinned is not mapped
     std::vector<FaultRule> faults;
 };
 
@@ -56,5 +63,8 @@ tl::expected<Config, std::string> read_config();
 tl::expected<Pace, std::string> parse_pace(std::string_view text);
 tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view text);
 tl::expected<Quirks, std::string> parse_quirks(std::string_view text);
+/// Whether host memory must be pinned.
+tl::expected<bool, std::string> parse_pin(std::string_view text);
+tl::expected<uint64_t, std::string> parse_bar(std::string_view text);
 
 } // namespace softgaudi

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace softgaudi {
 namespace {
@@ -102,6 +104,31 @@ bool can_pin(uint64_t address, uint64_t size) {
     return at >= end;
 }
 
+bool is_room_for_pages(uint64_t address, uint64_t size) {
+    constexpr uint64_t kSmall = 256 * kMiB, kStep = 256 * kMiB;
+    if (size < kSmall)
+        return true;
+    std::ifstream info("/proc/meminfo");
+    uint64_t available = UINT64_MAX;
+    for (std::string line; std::getline(info, line);)
+        if (uint64_t kibibytes = 0; std::sscanf(line.c_str(), "MemAvailable: %" SCNu64 " kB", &kibibytes) == 1)
+            available = kibibytes * kKiB;
+    if (size <= available)
+        return true;
+    std::vector<unsigned char> resident(kStep / kHostPage);
+    uint64_t missing = 0;
+    for (uint64_t done = 0; done < size; done += kStep) {
+        const uint64_t step = std::min(kStep, size - done);
+        if (mincore(reinterpret_cast<void *>(address + done), step, resident.data()) != 0)
+            return true; // registration tells what is wrong
+        for (uint64_t page = 0; page < step / kHostPage; ++page)
+            missing += (resident[page] & 1) == 0 ? kHostPage : 0;
+        if (missing > available)
+            return false;
+    }
+    return true;
+}
+
 // Sanitizers must not check device accesses: a card may access a whole page of which the program owns a part, and
 // submission and completion, which order the accesses, are invisible to them.
 #if defined(__clang__)
@@ -159,21 +186,21 @@ SOFTGAUDI_DEVICE_ACCESS static void raw_store(uint64_t address, uint64_t value, 
 }
 
 // System calls also within this process: memory may be unmapped at any moment, even after a check.
-bool read_host(int32_t pid, uint64_t address, void *out, size_t size) {
+bool read_process_memory(int32_t pid, uint64_t address, void *out, size_t size) {
     const iovec local{out, size};
     const iovec remote{reinterpret_cast<void *>(address), size};
     return system_call(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
-bool write_host(int32_t pid, uint64_t address, const void *data, size_t size) {
+bool write_process_memory(int32_t pid, uint64_t address, const void *data, size_t size) {
     const iovec local{const_cast<void *>(data), size};
     const iovec remote{reinterpret_cast<void *>(address), size};
     return system_call(SYS_process_vm_writev, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
-bool store_host(int32_t pid, uint64_t address, uint64_t value, size_t size) {
+bool store_process_memory(int32_t pid, uint64_t address, uint64_t value, size_t size) {
     if (pid != getpid() || address % size != 0)
-        return write_host(pid, address, &value, size);
+        return write_process_memory(pid, address, &value, size);
     if (!is_mapped_here(address, size, true))
         return false;
     raw_store(address, value, size);

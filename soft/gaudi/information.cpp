@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 namespace softgaudi {
 
@@ -20,8 +21,10 @@ hlthunk_hw_ip_info describe(const Card &card) {
     info.device_id = model.device_id;
     info.cpld_version = 0x10;
     info.dram_enabled = 1;
-    std::memcpy(info.cpucp_version, "softgaudi", 10);
-    info.module_id = module_id(card.index());
+    // A verification record is of a firmware: that of softgaudi promises an order which this quirk breaks.
+    const std::string_view firmware = card.config().quirks.early_flag ? "softgaudi-early-flag" : "softgaudi";
+    firmware.copy(reinterpret_cast<char *>(info.cpucp_version), sizeof info.cpucp_version - 1);
+    info.module_id = card.module_id();
     model.card_name.copy(reinterpret_cast<char *>(info.card_name), sizeof info.card_name - 1);
     info.decoder_enabled_mask = 0x3FF;
     info.mme_master_slave_mode = 1;

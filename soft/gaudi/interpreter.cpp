@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace softgaudi {
 
@@ -57,7 +58,24 @@ private:
 
 MaybeTrap Interpreter::run(uint64_t address, uint64_t size) {
     m_stopped = false;
-    return run_buffer(address, size, false, 0);
+    if (auto trap = run_buffer(address, size, false, 0))
+        return trap;
+    m_stopped = false;
+    return catch_up();
+}
+
+MaybeTrap Interpreter::run_nested(uint64_t address, uint64_t size, bool lower, unsigned depth) {
+    if (!m_asynchronous || !lower)
+        return run_buffer(address, size, lower, depth);
+    if (auto trap = catch_up()) // one after another
+        return trap;
+    m_waiting = Nested{address, size, depth};
+    return {};
+}
+
+MaybeTrap Interpreter::catch_up() {
+    const auto next = std::exchange(m_waiting, {});
+    return next ? run_buffer(next->address, next->size, true, next->depth) : MaybeTrap();
 }
 
 MaybeTrap Interpreter::run_buffer(uint64_t address, uint64_t size, bool lower, unsigned depth) {
@@ -120,6 +138,9 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
     case Opcode::msg_short:
         return m_bus.store(m_bus.message_base(bits(head.control, 22, 2)) + bits(head.control, 0, 16), head.word, 4);
     case Opcode::fence:
+        if (!lower)
+            if (auto trap = catch_up()) // it may be what the fence waits for
+                return trap;
         return m_bus.fence(lower, bits(head.word, 30, 2), bits(head.word, 16, 8), bits(head.word, 0, 4));
     case Opcode::wreg_32:
         return m_bus.store_own_register(bits(head.control, 8, 16), head.word);
@@ -127,7 +148,7 @@ MaybeTrap Interpreter::execute(const Head &head, std::span<const uint64_t> tail,
         // The lower processor runs what the upper one passes to it and cannot nest further.
         if (lower || depth >= kMaxDepth)
             return undefined(at);
-        return run_buffer(tail[0], head.word, bits(head.control, 5, 1) == 0, depth + 1);
+        return run_nested(tail[0], head.word, bits(head.control, 5, 1) == 0, depth + 1);
     case Opcode::cb_list:
         return run_list(tail, at, lower, depth);
     case Opcode::load_and_exe:
@@ -185,7 +206,7 @@ MaybeTrap Interpreter::run_list(std::span<const uint64_t> tail, uint64_t at, boo
     std::memcpy(&source, bytes.data() + sizeof head, sizeof source);
     if (head.opcode() != Opcode::cp_dma)
         return undefined(entry);
-    return run_buffer(source, head.word, bits(head.control, 5, 1) == 0, depth + 1);
+    return run_nested(source, head.word, bits(head.control, 5, 1) == 0, depth + 1);
 }
 
 /// Loads predicates or scalar registers from memory, or executes a packet held in the scalar registers.

@@ -51,7 +51,9 @@ public:
 
 class Interpreter {
 public:
-    explicit Interpreter(Bus &bus) : m_bus(bus) {}
+    /// `asynchronous`: the upper processor goes on with its packets before the lower one runs a nested command buffer, up to the
+    /// next fence, nested buffer or end.
+    explicit Interpreter(Bus &bus, bool asynchronous = false) : m_bus(bus), m_asynchronous(asynchronous) {}
 
     /// Runs a command buffer up to its end or the first trap.
     MaybeTrap run(uint64_t address, uint64_t size);
@@ -71,10 +73,19 @@ private:
     MaybeTrap run_list(std::span<const uint64_t> tail, uint64_t at, bool lower, unsigned depth);
     MaybeTrap load_and_execute(const packet::Head &head, uint64_t source, uint64_t at, bool lower, unsigned depth);
     MaybeTrap read(uint64_t address, std::span<unsigned char> out);
+    MaybeTrap run_nested(uint64_t address, uint64_t size, bool lower, unsigned depth);
+    /// Runs the nested command buffer that waits, if any.
+    MaybeTrap catch_up();
 
     Bus &m_bus;
     std::array<Processor, 2> m_processors; // upper, lower
     bool m_stopped = false;
+    const bool m_asynchronous;
+    struct Nested {
+        uint64_t address, size;
+        unsigned depth;
+    };
+    std::optional<Nested> m_waiting; // for the lower processor
 };
 
 } // namespace softgaudi

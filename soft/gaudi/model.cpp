@@ -69,9 +69,9 @@ std::string bus_id(unsigned index) {
     return gaudi::os::format("0000:{:02x}:00.0", bus.at(index));
 }
 
-uint32_t module_id(unsigned index) {
-    static constexpr std::array<uint32_t, kMaxCards> slot = {3, 2, 1, 0, 7, 6, 5, 4};
-    return slot.at(index);
+uint32_t module_id(unsigned index, unsigned cards) {
+    const unsigned board = index / 4 * 4; // the cards of a board are probed from its last slot on
+    return board + std::min(cards - board, 4u) - 1 - (index - board);
 }
 
 namespace {

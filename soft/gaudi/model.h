@@ -69,7 +69,8 @@ const Model &gaudi3();
 
 /// Bus id of card `index`. Probe order and server slots differ, as on real servers.
 std::string bus_id(unsigned index);
-uint32_t module_id(unsigned index);
+/// Module id of card `index` of a server with `cards` cards: 0 to `cards` - 1 in another order than the indexes.
+uint32_t module_id(unsigned index, unsigned cards);
 
 // ---- queues of Gaudi2 -------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 #include "run_job.h"
 
 #include "card_bus.h"
+#include "overtaking_bus.h"
 
 namespace softgaudi {
 namespace {
@@ -62,8 +63,12 @@ static void run_packets(Card &card, const Job &job) {
     CardBus bus(card, job);
     bus.begin();
     if (job.kind == Job::Kind::commands) {
-        Interpreter interpreter(bus);
-        const MaybeTrap trap = interpreter.run(job.address, job.size);
+        const Quirks &quirks = card.config().quirks;
+        OvertakingBus overtaking(bus, card);
+        Interpreter interpreter(quirks.early_flag ? static_cast<Bus &>(overtaking) : bus, quirks.nested);
+        MaybeTrap trap = interpreter.run(job.address, job.size);
+        if (!trap)
+            trap = overtaking.release();
         card.state().traffic.packets.fetch_add(bus.packets(), std::memory_order_relaxed);
         if (trap) {
             const CardLock lock(card);

@@ -54,9 +54,9 @@ bool Server::set_up() {
     }
     m_clock = std::make_unique<Clock>(clock_state);
     for (unsigned i = 0; i < m_config.cards; ++i) {
-        m_cards.push_back(std::make_unique<Card>(m_config, *m_clock, i));
+        m_cards.push_back(std::make_unique<Card>(m_config, *m_clock, m_pins, i));
         if (!m_cards.back()->ready()) {
-            report(gaudi::os::format("cannot set up card {} in {}: {}", i, m_config.dir,
+            report(gaudi::os::format("cannot set up card {} in {}: {}", m_cards.back()->module_id(), m_config.dir,
                                      soft::describe_setup_error(errno)));
             return false;
         }
@@ -76,7 +76,7 @@ Card *Server::find_by_bus_id(const char *bus_id) {
 
 Card *Server::find_by_module_id(uint32_t module_id) {
     for (const auto &card : m_cards)
-        if (softgaudi::module_id(card->index()) == module_id)
+        if (card->module_id() == module_id)
             return card.get();
     return nullptr;
 }
@@ -99,10 +99,10 @@ Server::Node Server::find_node(int fd) {
 
 Server::Fault Server::match_faults(size_t function, const Card *card) {
     Fault fault;
-    const auto index = card ? std::optional(card->index()) : std::nullopt;
+    const auto number = card ? std::optional<unsigned>(card->module_id()) : std::nullopt;
     for (size_t i = 0; i < m_config.faults.size(); ++i) {
         const FaultRule &rule = m_config.faults[i];
-        if (!m_fault_counts.count_call(i, rule, kFunctions[function], index))
+        if (!m_fault_counts.count_call(i, rule, kFunctions[function], number))
             continue;
         switch (rule.action) {
         case FaultRule::Action::fail:
@@ -113,6 +113,7 @@ Server::Fault Server::match_faults(size_t function, const Card *card) {
             break;
         case FaultRule::Action::hang:
             fault.hang = true;
+            fault.timeout_ns = rule.timeout_ns;
             break;
         case FaultRule::Action::skip:
             fault.skip = true;

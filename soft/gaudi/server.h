@@ -37,6 +37,7 @@ public:
         int error = 0;
         bool hang = false, skip = false, reset = false, lose = false;
         uint64_t delay_us = 0;
+        uint64_t timeout_ns = 0; // of a submission that hangs
     };
     Fault match_faults(size_t function, const Card *card);
 
@@ -52,11 +53,13 @@ private:
     void forked() {
         for (const auto &card : m_cards)
             card->close_node_file();
+        m_pins.forked();
     }
 
     Config m_config;
     soft::FaultCounts m_fault_counts;
     std::unique_ptr<Clock> m_clock;
+    PinnedMemory m_pins;
     std::vector<std::unique_ptr<Card>> m_cards;
 };
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -22,9 +23,10 @@ nlohmann::ordered_json report(Card &card) {
             calls[std::string(softgaudi::kFunctions[i])] = count;
     const softgaudi::Traffic &traffic = state.traffic;
     return {
-        {"card", card.index()},
+        {"card", card.module_id()}, // its number in every tool
         {"bus_id", softgaudi::bus_id(card.index())},
-        {"module_id", softgaudi::module_id(card.index())},
+        {"module_id", card.module_id()},
+        {"accel", card.index()},
         {"in_use", card.in_use()},
         {"opens", state.open_counter},
         {"hard_resets", state.hard_resets},
@@ -34,6 +36,8 @@ nlohmann::ordered_json report(Card &card) {
         {"card_bytes", traffic.card_bytes.load()},
         {"fill_bytes", traffic.fill_bytes.load()},
         {"host_bytes", traffic.host_bytes.load()},
+        {"not_made_bytes", traffic.not_made_bytes.load()},
+        {"unpinned_accesses", traffic.unpinned_accesses.load()},
         {"submissions", traffic.submissions.load()},
         {"packets", traffic.packets.load()},
         {"maps", traffic.maps.load()},
@@ -43,11 +47,12 @@ nlohmann::ordered_json report(Card &card) {
 }
 
 void print(const nlohmann::ordered_json &card) {
-    gaudi::os::print(stdout, "card {} ({}, module {}){}\n", card["card"].get<unsigned>(),
-                     card["bus_id"].get<std::string>(), card["module_id"].get<unsigned>(),
+    gaudi::os::print(stdout, "card {} ({}, accel{}){}\n", card["card"].get<unsigned>(),
+                     card["bus_id"].get<std::string>(), card["accel"].get<unsigned>(),
                      card["in_use"].get<bool>() ? ", in use" : "");
     for (const auto &[key, value] : card.items())
-        if (value.is_number_unsigned() && value.get<uint64_t>() != 0 && key != "card" && key != "module_id")
+        if (value.is_number_unsigned() && value.get<uint64_t>() != 0 && key != "card" && key != "module_id" &&
+            key != "accel")
             gaudi::os::print(stdout, "  {:<24} {}\n", key, value.get<uint64_t>());
     for (const auto &[name, count] : card["calls"].items())
         gaudi::os::print(stdout, "  hlthunk_{:<40} {}\n", name, count.get<uint64_t>());
@@ -76,6 +81,9 @@ int main(int argc, char **argv) try {
         gaudi::os::print(stdout, "{}\n", all.dump(2));
         return 0;
     }
+    std::sort(cards.begin(), cards.end(), [](const auto &a, const auto &b) {
+        return a["card"].template get<unsigned>() < b["card"].template get<unsigned>();
+    });
     for (const auto &card : cards)
         if (card["opens"] != 0u || !card["calls"].empty())
             print(card);

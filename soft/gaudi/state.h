@@ -6,6 +6,7 @@
 #include "common/lock_ranks.h"
 #include "functions.h"
 #include "model.h"
+#include "pin.h"
 #include "shared.h"
 #include "thunk/abi.h"
 
@@ -48,6 +49,7 @@ struct Mapping {
     uint32_t handle;  // device: allocation; buffer: its slot
     uint32_t id;      // unique in the context; the byte that exports of this mapping lock
     int32_t pid;      // host: the process that owns the memory
+    Pin pin;          // host
     uint16_t shift;   // host: offset of the caller's pointer in its page
     MappingKind kind;
 };
@@ -172,12 +174,14 @@ struct Records {
 /// Counters of bytes and events, for tests and softgaudi_stat.
 struct Traffic {
     std::atomic<uint64_t> down_bytes, up_bytes, card_bytes, fill_bytes, host_bytes;
+    std::atomic<uint64_t> not_made_bytes;    // of copies and fills that moved nothing (pace null, fault skip)
+    std::atomic<uint64_t> unpinned_accesses; // to host memory that is not pinned, or whose pins could not be reached
     std::atomic<uint64_t> submissions, packets, maps, exports;
     std::atomic<uint64_t> busy_ns;
 };
 
 struct CardState {
-    static constexpr uint32_t kMagic = 0x50475332; // must change with the layout
+    static constexpr uint32_t kMagic = 0x50475334; // must change with the layout
 
     std::atomic<uint32_t> magic;
     RobustMutex<soft::Rank::card> mutex;

@@ -58,7 +58,7 @@ MaybeTrap SyncUnit::store(uint64_t address, uint64_t value, unsigned size) {
 bool SyncUnit::load(const Place &place, uint64_t &value) {
     switch (place.kind) {
     case Place::Kind::host:
-        return read_host(place.pid, place.position, &value, sizeof value);
+        return m_card.read_host(place, place.position, &value, sizeof value);
     case Place::Kind::block: {
         const auto view = m_card.blocks().view(m_card.context().id, place.handle);
         return view && view->engine->read(place.position, &value, sizeof value);
@@ -85,7 +85,7 @@ MaybeTrap SyncUnit::store_one(Pending store) {
     bool done = false;
     switch (place.kind) {
     case Place::Kind::host:
-        done = store_host(place.pid, place.position, store.value, store.size);
+        done = m_card.store_host(place, store.value, store.size);
         break;
     case Place::Kind::block:
         if (const auto view = m_card.blocks().view(m_card.context().id, place.handle)) {

@@ -112,6 +112,8 @@ TEST(ParseFaults, card_and_call_number_are_read) {
 
 TEST(ParseFaults, every_action_is_read_and_errno_may_be_a_number) {
     EXPECT_EQ(parse_faults("command_submission=hang")->front().action, Action::hang);
+    EXPECT_EQ(parse_faults("command_submission=hang")->front().timeout_ns, 0u);
+    EXPECT_EQ(parse_faults("command_submission=hang:20")->front().timeout_ns, 20'000'000u);
     EXPECT_EQ(parse_faults("command_submission_timeout=skip")->front().action, Action::skip);
     EXPECT_EQ(parse_faults("*=reset")->front().action, Action::reset);
     EXPECT_EQ(parse_faults("open=lose")->front().action, Action::lose);
@@ -121,10 +123,30 @@ TEST(ParseFaults, every_action_is_read_and_errno_may_be_a_number) {
 }
 
 TEST(ParseFaults, wrong_text_is_quoted_in_the_error) {
-    for (const char *bad : {"open",       "=EIO",        "open=",         "open=BROKEN", "open=-5",   "open=0",
-                            "open#0=EIO", "open#=EIO",   "open#x=EIO",    "open@8=EIO",  "open@=EIO", "open@a=EIO",
-                            "open=delay", "open=delay:", "open=delay:-1", "open#+=EIO",  "@1=EIO",    "teleport=EIO",
-                            "open=hang",  "*=hang",      "open=skip"}) {
+    for (const char *bad : {"open",
+                            "=EIO",
+                            "open=",
+                            "open=BROKEN",
+                            "open=-5",
+                            "open=0",
+                            "open#0=EIO",
+                            "open#=EIO",
+                            "open#x=EIO",
+                            "open@8=EIO",
+                            "open@=EIO",
+                            "open@a=EIO",
+                            "open=delay",
+                            "open=delay:",
+                            "open=delay:-1",
+                            "open#+=EIO",
+                            "@1=EIO",
+                            "teleport=EIO",
+                            "open=hang",
+                            "*=hang",
+                            "open=skip",
+                            "open=hang:1",
+                            "command_submission=hang:",
+                            "command_submission=hang:0"}) {
         const auto rules = parse_faults(bad);
         ASSERT_FALSE(rules) << bad;
         EXPECT_THAT(rules.error(), AllOf(HasSubstr("SOFTGAUDI_FAULTS"), HasSubstr(bad)));
@@ -132,19 +154,31 @@ TEST(ParseFaults, wrong_text_is_quoted_in_the_error) {
     EXPECT_THAT(parse_faults("open=EIO;close=WRONG").error(), HasSubstr("'close=WRONG'"));
 }
 
-TEST(ParseQuirks, both_quirks_are_read) {
+TEST(ParseQuirks, each_quirk_is_read) {
     EXPECT_FALSE(parse_quirks("")->mainline);
     EXPECT_FALSE(parse_quirks("")->posted);
     EXPECT_TRUE(parse_quirks("mainline")->mainline);
     EXPECT_FALSE(parse_quirks("mainline")->posted);
     EXPECT_TRUE(parse_quirks("posted,mainline")->mainline);
     EXPECT_TRUE(parse_quirks("posted,mainline")->posted);
+    EXPECT_FALSE(parse_quirks("posted,mainline")->fallback);
+    EXPECT_TRUE(parse_quirks("fallback")->fallback);
+    EXPECT_TRUE(parse_quirks("early_flag")->early_flag);
+    EXPECT_TRUE(parse_quirks("nested")->nested);
+    EXPECT_TRUE(parse_quirks("kill")->kill);
 }
 
 TEST(ParseQuirks, wrong_text_is_quoted_in_the_error) {
     const auto quirks = parse_quirks("posted,strange");
     ASSERT_FALSE(quirks);
     EXPECT_THAT(quirks.error(), AllOf(HasSubstr("SOFTGAUDI_QUIRKS"), HasSubstr("'strange'")));
+}
+
+TEST(ParseBar, number_is_mebibytes) {
+    EXPECT_EQ(*parse_bar(""), UINT64_MAX);
+    EXPECT_EQ(*parse_bar("256"), uint64_t{256} << 20);
+    for (const char *wrong : {"0", "-1", "1G", "many"})
+        EXPECT_THAT(parse_bar(wrong).error(), AllOf(HasSubstr("SOFTGAUDI_BAR"), HasSubstr(wrong)));
 }
 
 class ReadConfig : public soft::SoftTest {
@@ -173,6 +207,7 @@ TEST_F(ReadConfig, every_variable_is_read) {
     soft::set("SOFTGAUDI_CARDS", "2");
     soft::set("SOFTGAUDI_QUIRKS", "posted");
     soft::set("SOFTGAUDI_PACE", "null");
+    soft::set("SOFTGAUDI_PIN", "require");
     soft::set("SOFTGAUDI_FAULTS", "open=EIO");
     const auto config = read_config();
     ASSERT_TRUE(config) << config.error();
@@ -180,6 +215,7 @@ TEST_F(ReadConfig, every_variable_is_read) {
     EXPECT_EQ(config->cards, 2u);
     EXPECT_TRUE(config->quirks.posted);
     EXPECT_EQ(config->pace.mode, Mode::null);
+    EXPECT_TRUE(config->pin_required);
     EXPECT_EQ(config->faults.size(), 1u);
 }
 
@@ -199,6 +235,8 @@ TEST_F(ReadConfig, zero_cards_are_accepted) {
 TEST_F(ReadConfig, error_of_any_variable_is_returned) {
     refused("SOFTGAUDI_PACE", "down:none");
     unsetenv("SOFTGAUDI_PACE");
+    refused("SOFTGAUDI_PIN", "always");
+    unsetenv("SOFTGAUDI_PIN");
     refused("SOFTGAUDI_FAULTS", "open=NOTHING");
     unsetenv("SOFTGAUDI_FAULTS");
     refused("SOFTGAUDI_QUIRKS", "wet");

@@ -55,11 +55,14 @@ TEST_F(Counter, new_server_has_zero_counts) {
     ASSERT_EQ(report["cards"].size(), 8u);
     for (unsigned i = 0; i < 8; ++i) {
         const nlohmann::json &card = report["cards"][i];
-        EXPECT_EQ(card["card"], i);
+        EXPECT_EQ(card["accel"], i);
+        EXPECT_EQ(card["card"], card["module_id"]);
+        EXPECT_NE(card["card"], i);
         EXPECT_EQ(card["in_use"], false);
         EXPECT_TRUE(card["calls"].empty());
-        for (const char *key : {"opens", "hard_resets", "dram_used_bytes", "down_bytes", "up_bytes", "card_bytes",
-                                "fill_bytes", "host_bytes", "submissions", "packets", "maps", "exports"})
+        for (const char *key :
+             {"opens", "hard_resets", "dram_used_bytes", "down_bytes", "up_bytes", "card_bytes", "fill_bytes",
+              "host_bytes", "not_made_bytes", "submissions", "packets", "maps", "exports"})
             EXPECT_EQ(card[key], 0u) << key;
     }
     EXPECT_EQ(report["cards"][0]["bus_id"], kFirst);
@@ -150,6 +153,43 @@ TEST_F(Counter, repeated_identical_copies_are_all_counted) {
     EXPECT_EQ(stat(0)["down_bytes"], 10'000u);
 }
 
+TEST_F(Counter, copies_and_fills_of_null_pace_are_counted_as_not_made) {
+    set("SOFTGAUDI_PACE", "null");
+    Card card(kFirst);
+    std::vector<unsigned char> data(1000);
+    const uint64_t host = card.map(data), device = card.memory();
+    card.run(kDown, Packets().copy(host, device, 1000).copy(host, device, 1000).copy(device, host, 30));
+    card.run(kOnCard, Packets().fill(1, device, 7));
+    const nlohmann::json counted = stat(0);
+    for (const char *made : {"down_bytes", "up_bytes", "card_bytes", "host_bytes", "fill_bytes"})
+        EXPECT_EQ(counted[made], 0u) << made;
+    EXPECT_EQ(counted["not_made_bytes"], 2037u);
+}
+
+TEST_F(Counter, copies_within_the_budget_of_null_pace_are_counted_as_made) {
+    set("SOFTGAUDI_PACE", "null:1");
+    Card card(kFirst);
+    std::vector<unsigned char> data(kMiB);
+    const uint64_t host = card.map(data), device = card.memory();
+    card.run(kDown, Packets().copy(host, device, kMiB).copy(host, device, 10));
+    const nlohmann::json counted = stat(0);
+    EXPECT_EQ(counted["down_bytes"], kMiB);
+    EXPECT_EQ(counted["not_made_bytes"], 10u);
+}
+
+TEST_F(Counter, copies_of_a_skipped_submission_are_counted_as_not_made) {
+    set("SOFTGAUDI_PACE", "virtual:down:1");
+    set("SOFTGAUDI_FAULTS", "command_submission#2=skip");
+    Card card(kFirst);
+    std::vector<unsigned char> data(1000);
+    const uint64_t host = card.map(data), device = card.memory();
+    card.run(kDown, Packets().copy(host, device, 300));
+    card.run(kDown, Packets().copy(host, device, 20));
+    const nlohmann::json counted = stat(0);
+    EXPECT_EQ(counted["down_bytes"], 300u);
+    EXPECT_EQ(counted["not_made_bytes"], 20u);
+}
+
 TEST_F(Counter, submissions_and_packets_are_counted) {
     Card card(kFirst);
     const uint64_t nested = card.place(Packets().nop().nop());
@@ -210,9 +250,9 @@ TEST_F(Counter, plain_report_lists_used_counters) {
     card.memory();
     const Output output = run_stat("");
     EXPECT_EQ(output.code, 0);
-    EXPECT_NE(output.text.find("card 0 (0000:19:00.0, module 3), in use"), std::string::npos) << output.text;
+    EXPECT_NE(output.text.find("card 3 (0000:19:00.0, accel0), in use"), std::string::npos) << output.text;
     EXPECT_NE(output.text.find("hlthunk_device_memory_alloc"), std::string::npos) << output.text;
-    EXPECT_EQ(output.text.find("card 1"), std::string::npos) << output.text;
+    EXPECT_EQ(output.text.find("card 2"), std::string::npos) << output.text;
 }
 
 TEST_F(Counter, unknown_option_is_refused) {

@@ -88,14 +88,14 @@ TEST_F(Fault, every_function_fails_by_its_own_convention) {
 }
 
 TEST_F(Fault, rule_with_card_fails_that_card_only) {
-    set("SOFTGAUDI_FAULTS", "device_memory_alloc@1=ENOMEM");
+    set("SOFTGAUDI_FAULTS", "device_memory_alloc@2=ENOMEM");
     Card first(kFirst), second(kSecond);
     EXPECT_EQ(allocate(first.fd), 0);
     EXPECT_EQ(allocate(second.fd), ENOMEM);
 }
 
 TEST_F(Fault, rule_with_card_counts_calls_of_that_card_only) {
-    set("SOFTGAUDI_FAULTS", "device_memory_alloc@1#2=ENOMEM");
+    set("SOFTGAUDI_FAULTS", "device_memory_alloc@2#2=ENOMEM");
     Card first(kFirst), second(kSecond);
     EXPECT_EQ(allocate(second.fd), 0);
     for (int i = 0; i < 3; ++i)
@@ -111,7 +111,7 @@ TEST_F(Fault, rule_without_card_counts_calls_of_all_cards) {
 }
 
 TEST_F(Fault, failed_open_continues_with_the_next_card) {
-    set("SOFTGAUDI_FAULTS", "open@0=EAGAIN");
+    set("SOFTGAUDI_FAULTS", "open@3=EAGAIN");
     EXPECT_EQ(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, kFirst), -EAGAIN);
     Card card;
     std::array<char, 13> name{};
@@ -206,6 +206,14 @@ TEST_F(Fault, skipping_submission_writes_its_flag_and_moves_nothing) {
     EXPECT_EQ(words[1], 1u);
     copy_word(2, 1, 12);
     EXPECT_EQ(words[1], 3u);
+}
+
+TEST_F(Fault, hanging_submission_times_out_when_the_rule_says) {
+    set("SOFTGAUDI_FAULTS", "command_submission#1=hang:10");
+    Card card;
+    uint32_t status = 0;
+    EXPECT_EQ(card.wait(card.submit(kDown, Packets().nop()), &status), -ETIMEDOUT);
+    EXPECT_EQ(hlthunk_get_device_status_info(card.fd), HL_DEVICE_STATUS_IN_RESET);
 }
 
 TEST_F(Fault, hanging_submission_in_null_pace_times_out) {
@@ -306,7 +314,7 @@ TEST_F(Fault, card_after_reset_can_be_reopened) {
 }
 
 TEST_F(Fault, lost_card_refuses_every_call) {
-    set("SOFTGAUDI_FAULTS", "get_clk_rate@0=lose");
+    set("SOFTGAUDI_FAULTS", "get_clk_rate@3=lose");
     Card card(kFirst);
     const int control = hlthunk_open_control(0, nullptr);
     const Notifier notifier(card);
@@ -328,7 +336,7 @@ TEST_F(Fault, lost_card_refuses_every_call) {
 }
 
 TEST_F(Fault, lost_card_cannot_be_opened_but_others_can) {
-    set("SOFTGAUDI_FAULTS", "get_power_info@0=lose");
+    set("SOFTGAUDI_FAULTS", "get_power_info@3=lose");
     {
         Card card(kFirst);
         hlthunk_power_info power{};

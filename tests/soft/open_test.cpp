@@ -181,6 +181,12 @@ TEST_F(Open, module_ids_differ_from_indexes) {
     EXPECT_FALSE(all_equal);
 }
 
+TEST_F(Open, module_ids_of_fewer_cards_begin_at_0) {
+    set("SOFTGAUDI_CARDS", "6");
+    for (const auto &[index, module] : {std::pair{0, 3u}, {3, 0u}, {4, 5u}, {5, 4u}})
+        EXPECT_EQ(Control(index).info().module_id, module) << index;
+}
+
 TEST_F(Open, module_id_opens_the_card_in_that_slot) {
     for (uint32_t slot = 0; slot < 8; ++slot) {
         for (const int fd : {hlthunk_open_by_module_id(slot), hlthunk_open_control_by_module_id(slot)}) {

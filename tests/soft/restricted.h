@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -47,6 +48,12 @@ inline void deny(const DeniedCall &call, int error) {
     const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0) << std::strerror(errno);
     ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0), 0) << std::strerror(errno);
+}
+
+/// Denies io_uring, without which a card maps host memory unpinned.
+inline void leave_unpinned() {
+    unsetenv("SOFTGAUDI_PIN");
+    deny({"io_uring_setup", SYS_io_uring_setup, false}, EPERM);
 }
 
 /// A tmpfs with a limit on a directory, in namespaces of this process; 0 KiB is no limit.

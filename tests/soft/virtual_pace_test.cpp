@@ -223,6 +223,18 @@ TEST_F(VirtualPace, bytes_are_not_visible_before_their_time) {
     EXPECT_EQ(now(card) - start, 1'000'000u);
 }
 
+TEST_F(VirtualPace, copy_that_repeats_the_last_one_is_made) {
+    set("SOFTGAUDI_PACE", "virtual:down:1");
+    Bench card;
+    card.host.assign(card.bytes, 1);
+    const uint64_t seq = card.submit(
+        kDown, card.down().copy(card.host_address, card.device, card.bytes).copy(card.device, card.back_address, 1));
+    EXPECT_EQ(wait(card, seq, 1500), kBusy); // after the first copy
+    card.host.assign(card.bytes, 2);
+    EXPECT_EQ(card.wait(seq), 0);
+    EXPECT_EQ(card.back[0], 2);
+}
+
 TEST_F(VirtualPace, polling_memory_makes_progress) {
     set("SOFTGAUDI_PACE", "virtual:up:1,submit:2");
     Bench card;

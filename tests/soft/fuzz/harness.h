@@ -162,9 +162,10 @@ public:
         {
             const softgaudi::CardLock lock(m_card);
             uint64_t handle = 0;
-            require(m_card.map_host(reinterpret_cast<uint64_t>(m_memory + kGuard), kBytes, 0, false, m_host) == 0 &&
-                        m_card.map_host(reinterpret_cast<uint64_t>(m_commands), kBytes, m_host + kApart, false,
-                                        m_program) == 0 &&
+            require(m_card.map_host(reinterpret_cast<uint64_t>(m_memory + kGuard), kBytes, softgaudi::kUnpinned, 0,
+                                    false, m_host) == 0 &&
+                        m_card.map_host(reinterpret_cast<uint64_t>(m_commands), kBytes, softgaudi::kUnpinned,
+                                        m_host + kApart, false, m_program) == 0 &&
                         m_card.allocate(1, 0, false, handle) == 0 && m_card.map_device(handle, 0, false, m_device) == 0,
                     "memory that cannot be had");
         }
@@ -196,7 +197,7 @@ public:
     static uint64_t operand(unsigned what, uint64_t where) { return where << 8 | what; }
 
 private:
-    WholeCard() : m_card((make_dir(), m_config), m_clock, 0) {
+    WholeCard() : m_card((make_dir(), m_config), m_clock, m_pins, 0) {
         require(m_card.ready(), "a card that cannot be set up");
     }
 
@@ -247,6 +248,7 @@ private:
 
     softgaudi::Config m_config;
     softgaudi::Clock m_clock{nullptr};
+    softgaudi::PinnedMemory m_pins;
     softgaudi::Card m_card;
     uint64_t m_host = 0, m_program = 0, m_device = 0;
     alignas(4096) unsigned char m_memory[kGuard + kBytes + kGuard];
