@@ -5,6 +5,6 @@ Importing this package loads no library and changes nothing, so it may come befo
 """
 
 from .activation import UcxAlreadyLoaded, enable, plugin_path
-from .buffer import Buffer
+from .buffer import Buffer, flush
 
-__all__ = ["Buffer", "UcxAlreadyLoaded", "enable", "plugin_path"]
+__all__ = ["Buffer", "UcxAlreadyLoaded", "enable", "flush", "plugin_path"]

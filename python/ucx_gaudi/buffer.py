@@ -56,6 +56,7 @@ def _core():
     core.gaudi_buffer_read.argtypes = [pointer, pointer, length, *problem]
     core.gaudi_buffer_fill.argtypes = [pointer, ctypes.c_int, length, *problem]
     core.gaudi_buffer_card.argtypes = [pointer, ctypes.c_char_p, ctypes.c_size_t]
+    core.gaudi_flush_rdma_writes.argtypes = [pointer, *problem]
     return core
 
 
@@ -67,12 +68,23 @@ def _call(name, *arguments):
         raise OSError(code, problem.value.decode(errors="replace") or os.strerror(code))
 
 
+def flush(memory=None):
+    """Makes what RDMA has written to a card so far visible to its engines: before a kernel of the framework, such as an
+    operation of PyTorch on the tensor, reads memory that was received without a copy. UCX's own copies and Buffer.read need
+    no such call.
+
+    memory is a Buffer or a device address; without it, all cards that this process has open are flushed.
+    """
+    _call("gaudi_flush_rdma_writes", memory.address if isinstance(memory, Buffer) else memory)
+
+
 class Buffer:
     """Memory of a Gaudi card, for programs that hand addresses to UCX, NIXL or MPI.
 
-    device is an index, "module:N" or a PCI address as `ucx_gaudi info` prints it; without it the library takes a card that
-    this process has open, else the one that HLS_MODULE_ID names, else the first that is free. Data is whatever has the
-    buffer protocol and is contiguous: bytes, bytearray, memoryview, numpy arrays.
+    device is a module id (3 or "module:3") or a PCI address, as `ucx_gaudi info` prints them; without it the library takes a
+    card that this process has open, else the one that HLS_MODULE_ID names, else the first of HABANA_VISIBLE_MODULES (or of
+    all) that is free. Data is whatever has the buffer protocol and is contiguous: bytes, bytearray, memoryview, numpy
+    arrays.
 
     There is no `__dlpack__` on purpose: DLPack has no device type for Gaudi, and a consumer that took the address for
     host memory would dereference it on the host and crash.

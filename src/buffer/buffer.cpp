@@ -93,3 +93,8 @@ GAUDI_BUFFER_EXPORT int gaudi_buffer_card(const void *address, char *bus_id, siz
         return {};
     });
 }
+
+GAUDI_BUFFER_EXPORT int gaudi_flush_rdma_writes(const void *address, char *problem, size_t problem_size) {
+    return run("gaudi_flush_rdma_writes", problem, problem_size,
+               [&](Buffers &buffers) { return buffers.flush_rdma_writes(number(address)); });
+}

@@ -12,9 +12,10 @@
 extern "C" {
 #endif
 
-/// Allocates `length` bytes on a card. `device`: an index, module:N or a bus id; NULL or "auto" for a card that this process
-/// has open, else the one that HLS_MODULE_ID names, else the first that is free. ENODEV: there is no such card, EBUSY: it
-/// is in use, ENOMEM: it is full, EINVAL: the length is 0.
+/// Allocates `length` bytes on a card. `device`: a module id, as N or module:N, or a bus id (N is an index of
+/// GAUDI_MAPPING_TABLE where that is set); NULL or "auto" for a card that this process has open, else the one that
+/// HLS_MODULE_ID names, else the first of HABANA_VISIBLE_MODULES (default: of all) that is free. ENODEV: there is no such
+/// card, EBUSY: it is in use, ENOMEM: it is full, EINVAL: the length is 0.
 int gaudi_buffer_allocate(const char *device, uint64_t length, void **address, char *problem, size_t problem_size);
 
 /// Frees a buffer. EINVAL: no buffer starts at the address, EBUSY: a copy of another thread uses it.
@@ -32,6 +33,12 @@ int gaudi_buffer_fill(void *address, int byte, uint64_t length, char *problem, s
 
 /// The bus id of the card of a buffer. EINVAL: the address is in no buffer, ERANGE: `bus_id` is too small.
 int gaudi_buffer_card(const void *address, char *bus_id, size_t bus_id_size);
+
+/// Makes what RDMA devices have written so far visible to the engines of the card that holds `address`, whichever program
+/// allocated it; NULL: of all cards that this process has open. UCX's own copies need no such call. A kernel of a framework
+/// does: call it after UCX has reported the receive or the remote put, and before the kernel is launched. EINVAL: the address
+/// is in no Gaudi memory of this process. Another errno is that of the driver, and then nothing is known to be visible.
+int gaudi_flush_rdma_writes(const void *address, char *problem, size_t problem_size);
 
 #ifdef __cplusplus
 }

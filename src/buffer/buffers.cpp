@@ -2,7 +2,7 @@
 #include "buffers.h"
 
 #include "gaudi/card/settings.h"
-#include "gaudi/memory/arena.h"
+#include "gaudi/memory/allocation.h"
 #include "os/format.h"
 
 #include <algorithm>
@@ -205,6 +205,23 @@ Result<std::string> Buffers::bus_id(std::uint64_t address) {
     if (found == m_table.end())
         return tl::unexpected(explain(address));
     return found->second.memory.session().card().bus_id();
+}
+
+Result<void> Buffers::flush_rdma_writes(std::uint64_t address) {
+    if (address == 0) {
+        for (const auto &card : m_cards.all())
+            if (const Session *session = card->find_session(); session && session->usable())
+                if (auto flushed = session->device().flush_pci_writes(); !flushed)
+                    return flushed;
+        return {};
+    }
+    const Resolved memory = resolve(m_cards, address, 1);
+    if (!memory)
+        return refuse(
+            EINVAL, os::format("cannot flush the writes to {:#x}: it is in no Gaudi memory of this process", address));
+    if (!memory.session().usable())
+        return tl::unexpected(memory.session().why_unusable());
+    return memory.session().device().flush_pci_writes();
 }
 
 } // namespace gaudi::buffer

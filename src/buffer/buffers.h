@@ -26,6 +26,10 @@ public:
     Result<void> read(std::uint64_t host, std::uint64_t address, std::uint64_t length);
     Result<void> fill(std::uint64_t address, unsigned char byte, std::uint64_t length);
     Result<std::string> bus_id(std::uint64_t address);
+    /// Of the card that holds `address`; 0: of all that this process has open.
+    Result<void> flush_rdma_writes(std::uint64_t address);
+
+    Buffers *const m_inherited; // of the parent; nobody reads it, but leak checkers find it
 
 private:
     struct Buffer {
@@ -36,7 +40,7 @@ private:
     using Table = std::map<std::uint64_t, Buffer>; // by address
     class Use;
 
-    Buffers(Cards &cards, Buffers *inherited) : m_cards(cards), m_inherited(inherited) {}
+    Buffers(Cards &cards, Buffers *inherited) : m_inherited(inherited), m_cards(cards) {}
 
     Result<void> check_host(std::uint64_t host) const;
     Table::iterator find(std::uint64_t address) GAUDI_REQUIRES(m_mutex);
@@ -47,7 +51,6 @@ private:
 
     Cards &m_cards;
     const unsigned m_fork = fork_count();
-    [[maybe_unused]] Buffers *const m_inherited; // of the parent, kept for leak checkers
     os::Mutex m_mutex{rank::kBuffers};
     Table m_table GAUDI_GUARDED_BY(m_mutex);
     std::vector<std::unique_ptr<Mover>> m_movers GAUDI_GUARDED_BY(m_mutex); // idle; a mover serves one thread

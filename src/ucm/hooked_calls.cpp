@@ -3,12 +3,14 @@
 
 #include "gaudi/copy/engine_slot.h"
 #include "gaudi/memory/arena.h"
+#include "gaudi/memory/live_mappings.h"
 #include "os/format.h"
 #include "thunk/report.h"
 
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -113,9 +115,11 @@ int HookedCalls::hand_over_card(Card &card) {
     const auto handed_over = check_engine(card).and_then([&] { return hand_over(card); });
     if (handed_over)
         return *handed_over;
-    thunk::report({handed_over.error().code, "hlthunk_open",
-                   os::format("card {} cannot be handed over to the program that opens it: {}", card.index(),
-                              handed_over.error().text)});
+    const Error why{handed_over.error().code, "hlthunk_open",
+                    os::format("card {} cannot be handed over to the program that opens it: {}", card.number(),
+                               handed_over.error().text)};
+    if (!LiveMappings::get().hand_over_refused(why))
+        thunk::report(why);
     return -1;
 }
 
@@ -194,7 +198,7 @@ std::uint64_t HookedCalls::alloc(int fd, std::uint64_t size, std::uint64_t page_
     std::uint64_t handle = m_real.device_memory_alloc(fd, size, page_size, contiguous, shared);
     // Deferred unmaps hold memory. What a retry gives back other threads may take, and defer again, before this one does.
     for (unsigned tries = 0; handle == 0 && mappings && tries < kTries; ++tries) {
-        aside([&] { mappings->retry_deferred_unmaps(true); });
+        aside([&] { mappings->retry_deferred_unmaps(RetryPace::Need::memory); });
         if (mappings->ended_unmaps() == ended)
             break; // nothing came back since the refusal
         ended = mappings->ended_unmaps();
@@ -216,7 +220,7 @@ std::uint64_t HookedCalls::map(int fd, std::uint64_t handle, std::uint64_t hint)
 }
 
 int HookedCalls::unmap(int fd, std::uint64_t address) noexcept {
-    constexpr unsigned kTries = 1000;
+    constexpr unsigned kTries = 6; // the driver logs each refusal
     ForeignMappings *mappings = nullptr;
     std::optional<ForeignMappings::Unmap> unmap;
     aside([&] {
@@ -230,8 +234,10 @@ int HookedCalls::unmap(int fd, std::uint64_t address) noexcept {
     if (!unmap)
         return unmapped;
     // A probe may have the mapping exported for the moment.
-    for (unsigned tries = 0; unmapped != 0 && unmap->hooked && !unmap->exported && tries < kTries; ++tries) {
-        std::this_thread::yield();
+    std::chrono::microseconds pause(20);
+    for (unsigned tries = 1; unmapped != 0 && unmap->hooked && !unmap->exported && tries < kTries;
+         ++tries, pause *= 4) {
+        std::this_thread::sleep_for(pause);
         unmapped = m_real.memory_unmap(fd, address);
     }
     aside([&] {

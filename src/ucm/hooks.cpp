@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -88,13 +89,17 @@ const std::array kHooks = {
 // UCX keeps them in a list for libraries that are loaded later.
 std::array<ucx::ucm_reloc_patch, kHooks.size()> s_patches;
 
-/// Whether another libhl-thunk than the one in use is loaded: calls to it would be sent to the one in use.
+/// Whether another libhl-thunk than the one in use is loaded: calls to it would be sent to the one in use. A recorder is
+/// in use itself, and the library that it names is called by it alone.
 bool has_another_library(const thunk::Library &used) {
     Dl_info own{};
     if (dladdr(pointer(used.call().open), &own) == 0)
         return true;
     const auto differs = [](dl_phdr_info *info, std::size_t, void *base) {
         const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+        const char *behind_recorder = ::secure_getenv("GAUDI_RECORD_THUNK");
+        if (behind_recorder && path == behind_recorder)
+            return 0;
         // Compared by load address, because one library may have several names.
         return path.substr(path.rfind('/') + 1).starts_with("libhl-thunk.so") &&
                        reinterpret_cast<void *>(info->dlpi_addr) != base

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 namespace gaudi::uct {
@@ -11,13 +12,17 @@ using namespace ucx;
 
 namespace {
 
-constexpr const char *kCompletions[] = {"flag", "driver", "word", nullptr}; // word: the old name of flag
+constexpr const char *kCompletions[] = {"flag", "driver", "word", "auto", nullptr}; // word: the old name of flag
 
 double number(const void *value) { return *static_cast<const double *>(value); }
 
 // UCX plans with these numbers: a time or a rate that is not finite makes its choices undefined.
 bool is_size(const char *text, const void *) { return std::strchr(text, '-') == nullptr; } // -1 is read as "inf"
 bool is_time(const char *, const void *value) { return std::isfinite(number(value)) && number(value) >= 0; }
+bool is_switch(const char *, const void *value) {
+    const auto read = *static_cast<const ucs_ternary_auto_value_t *>(value);
+    return read == UCS_YES || read == UCS_NO;
+}
 bool is_rate(const char *, const void *value) { return std::isfinite(number(value)) && number(value) > 0; }
 
 } // namespace
@@ -26,6 +31,7 @@ ConfigTables::ConfigTables(const Host &host)
     : m_size{host.memunits_parser(), is_size, "size, not negative: <number>[b|kb|mb|gb], inf or auto"},
       m_time{host.time_parser(), is_time, "time, not negative: <number>[m|s|ms|us|ns]"},
       m_rate{host.bandwidth_parser(), is_rate, "bandwidth above 0: <number>[K|M|G|T]B|b[[p|/]s]"},
+      m_switch{host.ternary_parser(), is_switch, "y or n"},
       m_directions{{{"down", "host memory to a card", offsetof(IfaceConfig, bandwidth.down)},
                     {"up", "a card to host memory", offsetof(IfaceConfig, bandwidth.up)},
                     {"card", "within a card", offsetof(IfaceConfig, bandwidth.on_card)},
@@ -39,8 +45,10 @@ ConfigTables::ConfigTables(const Host &host)
     md = {{
         {"", "", nullptr, 0, host.table_parser(host.call().uct_md_config_table)},
         {"DEVICE", "auto",
-         "The card to allocate on when the program names none: an index, module:N or a bus id.\n"
-         "auto: a card that this process has open, else the one HLS_MODULE_ID names, else the first that is free.",
+         "The card to allocate on when the program names none: a module id, as N or module:N, or a bus id.\n"
+         "N is an index of GAUDI_MAPPING_TABLE where that is set. auto: a card that this process has open, else the "
+         "one\n"
+         "HLS_MODULE_ID names, else the first of HABANA_VISIBLE_MODULES (default: of all) that is free.",
          offsetof(MdConfig, device), host.string_parser()},
         {"MAX_MEMORY", "inf", "The most memory to take of each card.", offsetof(MdConfig, max_memory),
          parser_of(m_size)},
@@ -59,11 +67,14 @@ ConfigTables::ConfigTables(const Host &host)
     }};
     const std::array<ucs_config_field, 5> rows = {{
         {"", "", nullptr, 0, host.table_parser(host.call().uct_iface_config_table)},
-        {"COMPLETION", "flag",
+        {"COMPLETION", "auto",
          "How the end of a copy is noticed. flag: the card writes a completion flag to host memory; a self-test checks "
          "its\n"
          "order when the card's engine starts, and the driver is asked where that fails. driver: the driver is always "
-         "asked.",
+         "asked.\n"
+         "auto: flag where a record of ucx_gaudi verify says that its order held under load on such a card with this "
+         "driver\n"
+         "and firmware, else driver. ucx_gaudi info shows which.",
          offsetof(IfaceConfig, completion), host.enum_parser(kCompletions)},
         {"BW", "down:24000MBs,up:24000MBs,card:400000MBs",
          "Bandwidth of copies that UCX plans with, for each direction.", offsetof(IfaceConfig, bandwidth),
@@ -76,8 +87,24 @@ ConfigTables::ConfigTables(const Host &host)
     gdr = {};
     std::copy(rows.begin(), rows.end(), cpy.begin());
     std::copy(rows.begin(), rows.end(), gdr.begin());
+    cpy[rows.size()] = {
+        "FRAMEWORK", "n",
+        "Whether SynapseAI will be loaded and open its card after UCX has started, as with MPI_Init before import "
+        "torch.\n"
+        "y: copies are offered to UCX although nobody can make them yet on a card that only SynapseAI copies on "
+        "(Gaudi3);\n"
+        "UCX ends the process when one is needed before SynapseAI has the card. n: there they are offered only where\n"
+        "SynapseAI is loaded before UCX starts.",
+        offsetof(IfaceConfig, framework), parser_of(m_switch)};
     gdr[rows.size()] = {"DEVICE_ID", "0", "The same as UCX_GAUDI_COPY_DEVICE=module:N, for existing launch lines.",
                         offsetof(IfaceConfig, device_id), host.uint_parser()};
+}
+
+bool ConfigTables::expects_framework() const {
+    const char *text = std::getenv("UCX_GAUDI_CPY_FRAMEWORK");
+    const ucs_config_parser parser = parser_of(m_switch);
+    ucs_ternary_auto_value_t value = UCS_NO;
+    return text && parser.read(text, &value, parser.arg) == 1 && value == UCS_YES;
 }
 
 } // namespace gaudi::uct

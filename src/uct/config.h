@@ -33,10 +33,11 @@ struct IfaceConfig {
     } bandwidth;
     double latency;
     double overhead;
-    unsigned device_id; // accepted for the sake of old launch lines, read by the domain
+    ucx::ucs_ternary_auto_value_t framework; // yes or no; read by the domain
+    unsigned device_id;                      // accepted for the sake of old launch lines, read by the domain
 };
 
-enum Completion : unsigned { kByFlag = 0, kByDriver = 1, kByWord = 2 };
+enum Completion : unsigned { kByFlag = 0, kByDriver = 1, kByWord = 2, kByRecord = 3 };
 
 /// The tables of one UCX.
 class ConfigTables {
@@ -45,12 +46,16 @@ public:
     ConfigTables(const ConfigTables &) = delete;
     ConfigTables &operator=(const ConfigTables &) = delete;
 
+    /// The user's UCX_GAUDI_CPY_FRAMEWORK. UCX reads the settings of a transport only after the domain has said what it
+    /// offers, so the domain reads this one by itself.
+    bool expects_framework() const;
+
     std::array<ucx::ucs_config_field, 7> md;
-    std::array<ucx::ucs_config_field, 6> cpy; // transport gaudi_cpy
+    std::array<ucx::ucs_config_field, 7> cpy; // transport gaudi_cpy
     std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr
 
 private:
-    ucx::CheckedParser m_size, m_time, m_rate;
+    ucx::CheckedParser m_size, m_time, m_rate, m_switch;
     std::array<ucx::ucs_config_key_field, 4> m_directions;
     ucx::ucs_config_key_value_param m_bandwidth;
 };

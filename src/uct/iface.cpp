@@ -2,7 +2,7 @@
 #include "iface.h"
 
 #include "gaudi/card/settings.h"
-#include "gaudi/copy/engine_slot.h"
+#include "gaudi/card/verification_record.h"
 #include "os/format.h"
 #include "ucx/log.h"
 #include "unpacked_key.h"
@@ -12,10 +12,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace gaudi::uct {
@@ -62,19 +65,31 @@ uct_iface_internal_ops *internal_ops_of(const Host &host) {
     return tables->back().second.get();
 }
 
-} // namespace
-
-bool may_copy(Cards &cards) {
-    if (cards.empty())
-        return true; // nothing will be copied here, but UCP plans the copies of peers by this answer
-    return std::any_of(cards.all().begin(), cards.all().end(), [](const auto &card) { return has_copy_path(*card); });
+/// For all interfaces of the process: driver counts before flag, and both before auto.
+void set_completion(const IfaceDomain &domain, unsigned completion) {
+    change_settings([&](Settings &settings) {
+        if (completion == kByDriver)
+            settings.completion = CompletionMode::driver;
+        else if (completion != kByRecord && settings.completion == CompletionMode::automatic)
+            settings.completion = CompletionMode::flag;
+    });
+    static std::atomic<bool> said{false};
+    if (completion != kByRecord || !domain.host.log_enabled(UCS_LOG_LEVEL_DIAG) || said.exchange(true))
+        return;
+    std::set<std::string> sentences; // a file is ignored for all cards alike
+    for (const auto &card : domain.cards.all())
+        for (std::string &ignored : find_records(card->library(), card->versions()).ignored)
+            sentences.insert(std::move(ignored));
+    for (const std::string &sentence : sentences)
+        GAUDI_UCX_LOG(domain.host, DIAG, "%s", sentence.c_str());
 }
+
+} // namespace
 
 Result<Iface *> Iface::open(const IfaceDomain &domain, uct_worker_h worker, const uct_iface_params &params,
                             const IfaceConfig &config) {
     const Host &host = domain.host;
-    if (config.completion == kByDriver)
-        change_settings([](Settings &settings) { settings.completion_by_driver = true; });
+    set_completion(domain, config.completion);
     std::unique_ptr<Iface, void (*)(Iface *)> iface(new Iface(domain, config), [](Iface *made) { delete made; });
     if (getrandom(&iface->m_id, sizeof iface->m_id, 0) != sizeof iface->m_id)
         return tl::unexpected(Error{errno, "iface_open",
@@ -131,7 +146,7 @@ ucs_status_t Iface::query(uct_iface_attr *attr) {
     attr->latency = {m_config.latency, 0};
     attr->bandwidth = {0, 0.0001e6}; // UCP takes no interface without any: the least for one without a copy path
     attr->priority = 0;
-    if (!may_copy(m_cards))
+    if (!m_offers_copies)
         return UCS_OK;
     attr->cap.flags |= UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT | UCT_IFACE_FLAG_PUT_ZCOPY |
                        UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_PENDING;
@@ -161,7 +176,7 @@ ucs_status_t Iface::estimate_perf(uct_perf_attr *attr) {
     for (const ucs_memory_type_t type : {local, remote})
         if (type != UCS_MEMORY_TYPE_HOST && type != UCS_MEMORY_TYPE_GAUDI)
             return UCS_ERR_UNSUPPORTED;
-    if (!may_copy(m_cards))
+    if (!m_offers_copies)
         return UCS_ERR_UNSUPPORTED;
 
     bool fetches = false, is_short = false;

@@ -24,10 +24,8 @@ struct IfaceDomain {
     ucx::uct_md &md;
     const ucx::Host &host;
     Cards &cards;
+    bool offers_copies;
 };
-
-/// Whether copies are offered to UCX: at least one card has a copy path, or there is no card.
-bool may_copy(Cards &cards);
 
 class Iface : public ucx::uct_base_iface {
 public:
@@ -79,7 +77,7 @@ private:
     };
 
     Iface(const IfaceDomain &domain, const IfaceConfig &settings)
-        : m_host(domain.host), m_cards(domain.cards), m_config(settings), m_mover(domain.cards) {}
+        : m_host(domain.host), m_offers_copies(domain.offers_copies), m_config(settings), m_mover(domain.cards) {}
     ~Iface();
 
     Operation *take_operation();
@@ -91,7 +89,7 @@ private:
     void release_held();
 
     const ucx::Host &m_host;
-    Cards &m_cards;
+    const bool m_offers_copies;
     const IfaceConfig m_config;
     Mover m_mover;
     std::uint64_t m_id = 0;

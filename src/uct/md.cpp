@@ -2,7 +2,8 @@
 #include "md.h"
 
 #include "gaudi/card/settings.h"
-#include "gaudi/memory/arena.h"
+#include "gaudi/copy/engine_slot.h"
+#include "gaudi/memory/allocation.h"
 #include "iface.h"
 #include "os/format.h"
 #include "remote_key.h"
@@ -48,16 +49,26 @@ std::string configured_device(const char *configured) {
     return device == "auto" && old ? os::format("module:{}", old) : device;
 }
 
+/// Whether a card has a copy path, or may get one from a framework that is loaded already.
+bool may_copy(Cards &cards) {
+    if (cards.empty())
+        return true; // nothing will be copied here, but UCP plans the copies of peers by this answer
+    return std::any_of(cards.all().begin(), cards.all().end(), [](const auto &card) { return has_copy_path(*card); });
+}
+
 } // namespace
 
 uct_md_ops Md::s_ops = make_md_ops<Md>();
 
-Md::Md(uct_component &owner, UcxCards &ucx_cards, Cards &cards, const MdConfig &config)
+Md::Md(uct_component &owner, UcxCards &ucx_cards, Cards &cards, const MdConfig &config, bool framework)
     : uct_md{&s_ops, &owner}, m_ucx_cards(ucx_cards), m_cards(cards), m_device(configured_device(config.device)),
-      m_max_memory(config.max_memory), m_dmabuf(config.dmabuf != UCS_NO) {}
+      m_max_memory(config.max_memory), m_dmabuf(config.dmabuf != UCS_NO),
+      m_offers_copies(framework || may_copy(cards)) {}
 
-Result<Md *> Md::open(uct_component &component, UcxCards &ucx_cards, Cards &cards, const MdConfig &config) {
-    std::unique_ptr<Md, void (*)(Md *)> md(new Md(component, ucx_cards, cards, config), [](Md *made) { delete made; });
+Result<Md *> Md::open(uct_component &component, UcxCards &ucx_cards, Cards &cards, const MdConfig &config,
+                      bool framework) {
+    std::unique_ptr<Md, void (*)(Md *)> md(new Md(component, ucx_cards, cards, config, framework),
+                                           [](Md *made) { delete made; });
     if (md->m_device != "auto")
         if (auto named = cards.named(md->m_device); !named)
             return refuse(
@@ -97,7 +108,7 @@ ucs_status_t Md::query(uct_md_attr_v2 *attr) {
     attr->detect_mem_types = kGaudi;
     attr->alloc_mem_types = kGaudi;
     // UCX plans with it: access without a copy path would fail every worker.
-    attr->access_mem_types = may_copy(m_cards) ? kHost | kGaudi : 0;
+    attr->access_mem_types = m_offers_copies ? kHost | kGaudi : 0;
     attr->dmabuf_mem_types = m_dmabuf ? kGaudi : 0;
     attr->reg_cost = {0, 0};
     std::memset(attr->component_name, 0, sizeof attr->component_name);
@@ -125,8 +136,20 @@ Result<Card *> Md::choose(ucs_sys_device_t sys_dev) {
     return m_device == "auto" ? m_cards.choose_default() : m_cards.named(m_device);
 }
 
-Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_t mem_type, ucs_sys_device_t sys_dev,
+ucs_status_t Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_t mem_type, ucs_sys_device_t sys_dev,
                            unsigned flags, const char *, uct_mem_h *memh) {
+    const Result<void> allocated = try_alloc(length, address, mem_type, sys_dev, flags, memh);
+    if (allocated)
+        return UCS_OK;
+    if ((flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0) // UCP asks again with each protocol that it considers
+        GAUDI_UCX_LOG(m_ucx_cards.host(), DIAG, "%s", allocated.error().text.c_str());
+    else
+        failed(allocated.error());
+    return status_from_errno(allocated.error().code);
+}
+
+Result<void> Md::try_alloc(std::size_t *length, void **address, ucs_memory_type_t mem_type, ucs_sys_device_t sys_dev,
+                           unsigned flags, uct_mem_h *memh) {
     if (mem_type != UCS_MEMORY_TYPE_GAUDI)
         return refuse(ENOTSUP, "mem_alloc", "gaudi_copy allocates Gaudi memory only: give UCS_MEMORY_TYPE_GAUDI");
     if (*length == 0)
@@ -142,6 +165,7 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
         there && there.is_current() && sys_dev == UCS_SYS_DEVICE_ID_UNKNOWN)
         card = &there.session().card(); // an address within a block names its card
     request.limit = limit();
+    request.tentative = (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0;
     const auto allocated = allocate(**card, request);
     if (!allocated)
         return tl::unexpected(allocated.error());
@@ -153,7 +177,9 @@ Result<void> Md::mem_alloc(std::size_t *length, void **address, ucs_memory_type_
     if (!handle->memory)
         return tl::unexpected((*card)->error_closed());
     Region &region = handle->memory.region();
-    if (fixed && request.fixed == 0 && (!m_dmabuf || region.export_descriptor() < 0)) {
+    const bool exported =
+        region.origin() == Region::Origin::own ? region.export_descriptor() >= 0 : region.exportable();
+    if (fixed && request.fixed == 0 && (!m_dmabuf || !exported)) {
         const std::string why = m_dmabuf ? region.why_no_export() : "UCX_GAUDI_COPY_DMABUF=n";
         free_allocation(region, *allocated);
         return refuse(
@@ -202,6 +228,8 @@ Result<void> Md::mem_reg(void *address, std::size_t length, const uct_md_mem_reg
         }
     } else if (!typed || params->mem_type == UCS_MEMORY_TYPE_HOST) {
         // UCX registers all host memory with every domain: nothing is opened or pinned for it here.
+        if (!m_cards.is_usual_host_address(handle->address))
+            m_ucx_cards.warn_of_tensor_handle(handle->address);
         handle->kind = MemoryHandle::Kind::host;
         handle->range =
             std::make_unique<HostRange>(handle->address, length, m_cards.all().size(), HostRange::Residency::evictable);
@@ -229,7 +257,8 @@ Result<void> Md::mem_dereg(const uct_md_mem_dereg_params *params) {
 // ---- recognition --------------------------------------------------------------------------------------------------
 
 ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_attr_v2 *attr) {
-    // UCX queries host memory all the time, so it is no error.
+    if (m_cards.is_usual_host_address(number(address)))
+        return UCS_ERR_INVALID_ADDR; // UCX queries host memory all the time
     while (const Resolved memory = resolve(m_cards, number(address), length)) {
         const ucs_status_t status = describe(memory, number(address), length, attr);
         if (memory.is_current())
@@ -238,6 +267,7 @@ ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_a
         if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0 && attr->dmabuf_fd != UCT_DMABUF_FD_INVALID)
             thunk::Fd(std::exchange(attr->dmabuf_fd, UCT_DMABUF_FD_INVALID));
     }
+    m_ucx_cards.warn_of_tensor_handle(number(address));
     return UCS_ERR_INVALID_ADDR;
 }
 
@@ -280,8 +310,12 @@ ucs_status_t Md::describe(const Resolved &memory, std::uint64_t address, std::si
 }
 
 ucs_status_t Md::detect_memory_type(const void *address, std::size_t, ucs_memory_type_t *mem_type) {
-    if (!resolve(m_cards, number(address), 1))
+    if (m_cards.is_usual_host_address(number(address)))
         return UCS_ERR_INVALID_ADDR;
+    if (!resolve(m_cards, number(address), 1)) {
+        m_ucx_cards.warn_of_tensor_handle(number(address));
+        return UCS_ERR_INVALID_ADDR;
+    }
     *mem_type = UCS_MEMORY_TYPE_GAUDI;
     return UCS_OK;
 }
@@ -351,7 +385,7 @@ Result<void> Md::query_devices(uct_tl_device_resource **devices, unsigned *count
 
 Result<void> Md::iface_open(uct_worker_h worker, const uct_iface_params *params, const uct_iface_config *config,
                             uct_iface_h *iface) {
-    auto opened = Iface::open({*this, m_ucx_cards.host(), m_cards}, worker, *params,
+    auto opened = Iface::open({*this, m_ucx_cards.host(), m_cards, m_offers_copies}, worker, *params,
                               *reinterpret_cast<const IfaceConfig *>(config));
     if (!opened)
         return tl::unexpected(opened.error());

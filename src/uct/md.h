@@ -12,13 +12,16 @@ namespace gaudi::uct {
 
 class Md : public ucx::uct_md {
 public:
-    static Result<Md *> open(ucx::uct_component &component, UcxCards &ucx_cards, Cards &cards, const MdConfig &config);
+    /// `framework`: the user says that a framework will open its card later.
+    static Result<Md *> open(ucx::uct_component &component, UcxCards &ucx_cards, Cards &cards, const MdConfig &config,
+                             bool framework);
 
     // ---- for UCX, through the edge
     void close() { delete this; }
     ucx::ucs_status_t query(ucx::uct_md_attr_v2 *attr);
-    Result<void> mem_alloc(std::size_t *length, void **address, ucx::ucs_memory_type_t mem_type,
-                           ucx::ucs_sys_device_t sys_dev, unsigned flags, const char *alloc_name, ucx::uct_mem_h *memh);
+    ucx::ucs_status_t mem_alloc(std::size_t *length, void **address, ucx::ucs_memory_type_t mem_type,
+                                ucx::ucs_sys_device_t sys_dev, unsigned flags, const char *alloc_name,
+                                ucx::uct_mem_h *memh);
     Result<void> mem_free(ucx::uct_mem_h memh);
     Result<void> mem_reg(void *address, std::size_t length, const ucx::uct_md_mem_reg_params *params,
                          ucx::uct_mem_h *memh);
@@ -35,10 +38,12 @@ public:
     void failed(const Error &error) const noexcept;
 
 private:
-    Md(ucx::uct_component &owner, UcxCards &ucx_cards, Cards &cards, const MdConfig &config);
+    Md(ucx::uct_component &owner, UcxCards &ucx_cards, Cards &cards, const MdConfig &config, bool framework);
     ~Md() = default;
 
     std::uint64_t limit() const; // of each card
+    Result<void> try_alloc(std::size_t *length, void **address, ucx::ucs_memory_type_t mem_type,
+                           ucx::ucs_sys_device_t sys_dev, unsigned flags, ucx::uct_mem_h *memh);
     ucx::ucs_status_t describe(const Resolved &memory, std::uint64_t address, std::size_t length,
                                ucx::uct_md_mem_attr_v2 *attr);
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);
@@ -50,6 +55,8 @@ private:
     const std::string m_device; // set by the user, or "auto"
     const std::size_t m_max_memory;
     const bool m_dmabuf;
+    // Decided once: UCX plans with what a domain offered when it was opened, and never asks again.
+    const bool m_offers_copies;
 };
 
 } // namespace gaudi::uct

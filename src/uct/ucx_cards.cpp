@@ -2,6 +2,7 @@
 #include "ucx_cards.h"
 
 #include "gaudi/host/host_cache.h"
+#include "gaudi/memory/tensor_handle.h"
 #include "os/format.h"
 #include "ucx/log.h"
 
@@ -39,7 +40,7 @@ Result<Cards *> UcxCards::find() {
         ucs_sys_device_t device = UCS_SYS_DEVICE_ID_UNKNOWN;
         if (has_sysfs_entry(card->bus_id()) &&
             m_host.call().ucs_topo_find_device_by_bdf_name(card->bus_id().c_str(), &device) == UCS_OK)
-            m_host.call().ucs_topo_sys_device_set_name(device, os::format("GAUDI_{}", card->index()).c_str(), 10);
+            m_host.call().ucs_topo_sys_device_set_name(device, os::format("GAUDI_{}", card->number()).c_str(), 10);
         else
             device = UCS_SYS_DEVICE_ID_UNKNOWN;
         m_sys_devices.push_back(device);
@@ -49,7 +50,7 @@ Result<Cards *> UcxCards::find() {
 }
 
 ucs_sys_device_t UcxCards::sys_device(const Card &card) const {
-    return card.index() < m_sys_devices.size() ? m_sys_devices[card.index()] : UCS_SYS_DEVICE_ID_UNKNOWN;
+    return card.slot() < m_sys_devices.size() ? m_sys_devices[card.slot()] : UCS_SYS_DEVICE_ID_UNKNOWN;
 }
 
 Card *UcxCards::card_of(ucs_sys_device_t sys_device) const {
@@ -77,6 +78,15 @@ void UcxCards::advise_on_refused_dmabuf() {
     GAUDI_UCX_LOG(m_host, DIAG,
                   "RDMA devices get Gaudi memory as a dma-buf: if one refuses it (ibv_reg_dmabuf_mr fails), "
                   "UCX_GAUDI_COPY_DMABUF=n stages it through host memory instead");
+}
+
+void UcxCards::warn_of_tensor_handle(std::uint64_t address) {
+    if (is_first_tensor_handle(address))
+        GAUDI_UCX_LOG(
+            m_host, WARN,
+            "0x%llx is no memory of this process: it is probably data_ptr() of a PyTorch tensor on a card, which "
+            "is a handle; habana_frameworks.torch.utils.experimental._data_ptr(tensor) returns the address",
+            static_cast<unsigned long long>(address));
 }
 
 /// Once; a warning for a user who has demanded zero copy.
@@ -158,9 +168,14 @@ void UcxCards::unmapping(const Region &region) {
     mark_unknown_in_memtype_cache({region.base(), region.size()});
 }
 
+bool UcxCards::hand_over_refused(const Error &why) {
+    GAUDI_UCX_LOG(m_host, ERROR, "%s", why.text.c_str());
+    return true;
+}
+
 void UcxCards::card_closed(const Card &card) {
     GAUDI_UCX_LOG(m_host, INFO, "card %u (%s) was closed by the program that had opened it: Gaudi memory on it is gone",
-                  card.index(), card.bus_id().c_str());
+                  card.number(), card.bus_id().c_str());
 }
 
 } // namespace gaudi::uct

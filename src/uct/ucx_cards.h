@@ -36,10 +36,13 @@ public:
     void drop_cached_registrations(Range range);
     /// A dma-buf was handed out: logs once what helps against a NIC that refuses it.
     void advise_on_refused_dmabuf();
+    /// Logs, once per process, what an address probably is that has the shape of PyTorch's handles and is no memory.
+    void warn_of_tensor_handle(std::uint64_t address);
 
     void mapped(const Region &region) override;
     void unmapping(const Region &region) override;
     void card_closed(const Card &card) override;
+    bool hand_over_refused(const Error &why) override;
 
 private:
     void watch_host_memory();

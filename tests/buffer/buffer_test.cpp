@@ -260,4 +260,63 @@ TEST_F(BufferTest, forked_child_leaves_buffers_to_its_parent) {
 }
 #endif
 
+/// A framework in this process, whose kernels are outside of UCX: it reads what RDMA wrote to its memory.
+class RdmaFlush : public BufferTest {
+protected:
+    RdmaFlush() { soft::set("SOFTGAUDI_QUIRKS", "posted"); }
+
+    struct Received {
+        explicit Received(soft::Card &card) : address(card.memory()) {
+            const int dmabuf = hlthunk_device_memory_export_dmabuf_fd(card.fd, address, soft::kPage, 0);
+            EXPECT_EQ(pwrite(dmabuf, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+            close(dmabuf);
+        }
+        /// What an engine of the card reads.
+        Bytes read(soft::Card &card) const {
+            Bytes seen(bytes.size());
+            card.run(soft::kUp, soft::Packets().copy(address, card.map(seen), static_cast<std::uint32_t>(seen.size())));
+            return seen;
+        }
+        const void *pointer() const { return reinterpret_cast<const void *>(address); }
+
+        const Bytes bytes = pattern(5000);
+        const std::uint64_t address;
+    };
+};
+
+TEST_F(RdmaFlush, kernel_of_the_framework_sees_writes_only_after_it) {
+    soft::Card card;
+    const Received received(card);
+    EXPECT_NE(received.read(card), received.bytes);
+    EXPECT_EQ(call(gaudi_flush_rdma_writes, received.pointer()).code, 0);
+    EXPECT_EQ(received.read(card), received.bytes);
+}
+
+TEST_F(RdmaFlush, without_an_address_all_open_cards_are_flushed) {
+    soft::Card first, second;
+    const Received on_first(first), on_second(second);
+    EXPECT_EQ(call(gaudi_flush_rdma_writes, nullptr).code, 0);
+    EXPECT_EQ(on_first.read(first), on_first.bytes);
+    EXPECT_EQ(on_second.read(second), on_second.bytes);
+}
+
+TEST_F(RdmaFlush, process_without_an_open_card_has_nothing_to_flush) {
+    EXPECT_EQ(call(gaudi_flush_rdma_writes, nullptr).code, 0);
+}
+
+TEST_F(RdmaFlush, address_of_other_memory_is_refused) {
+    unsigned char *buffer = allocate();
+    EXPECT_EQ(call(gaudi_flush_rdma_writes, buffer + 1).code, 0);
+    expect_refused(call(gaudi_flush_rdma_writes, &m_byte), EINVAL, "is in no Gaudi memory of this process");
+    free(buffer);
+}
+
+TEST_F(RdmaFlush, refusal_of_the_driver_is_returned) {
+    soft::set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes=EIO");
+    unsigned char *buffer = allocate();
+    expect_refused(call(gaudi_flush_rdma_writes, buffer), EIO, "hlthunk_cs_flush_pci_hbw_writes");
+    expect_refused(call(gaudi_flush_rdma_writes, nullptr), EIO, "hlthunk_cs_flush_pci_hbw_writes");
+    free(buffer);
+}
+
 } // namespace

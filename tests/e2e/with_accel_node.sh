@@ -5,6 +5,8 @@
 # register Gaudi memory without a dma-buf. The node exists in a mount namespace of its own, so the machine is unchanged.
 set -eu
 if [ "${1-}" != --inside ]; then
+    # Root needs no user namespace, and would lose CAP_IPC_LOCK in one: the limit of locked memory would count.
+    [ "$(id -u)" -eq 0 ] && exec unshare --mount "$0" --inside "$@"
     exec unshare --user --map-root-user --mount "$0" --inside "$@"
 fi
 shift

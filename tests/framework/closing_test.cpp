@@ -66,6 +66,62 @@ TEST_F(FrameworkRelease, completes_while_a_thread_polls_a_copy) {
     expect_copy_in_next_session();
 }
 
+TEST_F(FrameworkRelease, refused_while_a_thread_polls_and_accepted_after) {
+    acquire();
+    const std::uint64_t address = allocate(kMiB);
+    Mover mover(cards());
+    Tally tally;
+    ASSERT_EQ(mover.post({m_host.address(), address, kMiB, nullptr, Tally::count, &tally}), Mover::Posted::started);
+    struct Hold {
+        std::atomic<bool> inside{false}, released{false};
+    } hold;
+    const auto in_call = find_function<standin::standin_in_call>("standin_in_call");
+    in_call(
+        [](void *user) {
+            auto &held = *static_cast<Hold *>(user);
+            held.inside = true;
+            until([&] { return held.released.load(); });
+        },
+        &hold);
+    std::thread polling([&] {
+        until([&] {
+            mover.progress();
+            return mover.outstanding() == 0;
+        });
+    });
+    ASSERT_TRUE(until([&] { return hold.inside.load(); }));
+    const auto release_once = [&] { return find_function<vendor::synDeviceRelease>("synDeviceRelease")(0); };
+    EXPECT_EQ(release_once(), vendor::synFail);
+    in_call(nullptr, nullptr);
+    hold.released = true;
+    polling.join();
+    EXPECT_EQ(tally.ended, 1u);
+    EXPECT_EQ(tally.failed, 0u) << "a release that SynapseAI refused ended the session";
+    release();
+}
+
+TEST_F(FrameworkRelease, is_not_kept_off_by_waiting_for_copies) {
+    set("SOFTGAUDI_PACE", "up:0.02"); // a copy takes longer than many tries of a release
+    acquire();
+    const std::uint64_t address = allocate(4 * kMiB);
+    Mover mover(cards());
+    Tally tally;
+    ASSERT_EQ(mover.post({m_host.address(), address, 4 * kMiB, nullptr, Tally::count, &tally}), Mover::Posted::started);
+    started_engine(card())->arm(); // a thread waits for the copies
+    const int fd = Synapse::loaded()->descriptor();
+    find_function<standin::standin_at_close>("standin_at_close")(
+        [](void *user) { card().before_close(*static_cast<int *>(user)); }, const_cast<int *>(&fd));
+    const auto release_once = find_function<vendor::synDeviceRelease>("synDeviceRelease");
+    ASSERT_TRUE(until([&] { return release_once(0) == vendor::synSuccess; }));
+    forget_card();
+    card().after_close(fd);
+    EXPECT_TRUE(until([&] {
+        mover.progress();
+        return mover.outstanding() == 0;
+    }));
+    EXPECT_EQ(tally.ended, 1u);
+}
+
 TEST_F(FrameworkRelease, completes_while_a_thread_starts_an_engine) {
     acquire();
     const std::uint64_t address = allocate(kMiB);

@@ -53,6 +53,8 @@ protected:
         m_acquired = false;
         require_success(find_function<vendor::synDeviceRelease>("synDeviceRelease")(0));
     }
+    /// The test has released the card by itself.
+    void forget_card() { m_acquired = false; }
     std::uint64_t allocate(std::uint64_t size) const {
         std::uint64_t address = 0;
         require_success(find_function<vendor::synDeviceMalloc>("synDeviceMalloc")(0, size, 0, 0, &address));

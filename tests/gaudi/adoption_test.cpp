@@ -5,7 +5,6 @@
 #include "gaudi/card/adoption.h"
 #include "gaudi/card/settings.h"
 #include "gaudi/copy/mover.h"
-#include "thunk/fake_library.h"
 
 #include <gmock/gmock.h>
 
@@ -76,7 +75,7 @@ TEST_F(DescriptorSearch, control_node_does_not_hold_a_card) {
     const int control = FrameworkProgram::call().open_control(0, nullptr);
     ASSERT_GE(control, 0);
     for (const auto &card : cards().all()) {
-        EXPECT_EQ(find_descriptor(cards().library(), card->bus_id()), -1);
+        EXPECT_EQ(find_descriptor(*card), -1);
         EXPECT_FALSE(card->find_session());
     }
     FrameworkProgram::call().close(control);
@@ -88,28 +87,6 @@ TEST_F(DescriptorSearch, card_that_is_not_held_is_not_opened) {
     EXPECT_EQ(value(cards().of_descriptor(0)), nullptr);
     EXPECT_EQ(value(cards().of_descriptor(-1)), nullptr);
     EXPECT_EQ(value(cards().of_descriptor(1000)), nullptr);
-}
-
-TEST(ComputeNode, descriptor_of_another_file_is_never_called) {
-    const thunk::FakeLibrary fake(FAKE_FULL);
-    const std::string bus_id = value(fake.device().bus_id());
-    const int queries = fake.calls("get_pci_bus_id_from_fd");
-    EXPECT_FALSE(value(is_compute_node(*fake, "0000:ff:1f.7", fake.descriptor))) << "of another card";
-    fake.reply("get_pci_bus_id_from_fd", -1, ENODEV);
-    EXPECT_FALSE(value(is_compute_node(*fake, bus_id, fake.descriptor))) << "of no card";
-    EXPECT_EQ(fake.calls("get_pci_bus_id_from_fd"), queries + 2);
-    EXPECT_EQ(fake.calls("wait_for_cs"), 0);
-    EXPECT_TRUE(value(is_compute_node(*fake, bus_id, fake.descriptor)));
-    EXPECT_EQ(fake.calls("wait_for_cs"), 1) << "the only call, on the card's own descriptor";
-}
-
-TEST(ComputeNode, descriptor_shortage_is_not_taken_for_none) {
-    const thunk::FakeLibrary fake(FAKE_FULL); // takes each descriptor for the card's
-    const std::string bus_id = value(fake.device().bus_id());
-    EXPECT_GE(find_descriptor(*fake, bus_id).value_or(-1), 0);
-    EXPECT_EQ(find_descriptor(*fake, "0000:ff:1f.7"), -1);
-    fake.reply("get_pci_bus_id_from_fd", -1, EMFILE);
-    EXPECT_FALSE(find_descriptor(*fake, "0000:ff:1f.7"));
 }
 
 // ---- the framework closes the card
@@ -250,7 +227,7 @@ TEST_F(AdoptedCopy, refused_where_the_self_test_sees_nothing_arrive) {
 }
 
 TEST_F(AdoptedCopy, refused_where_the_self_test_sees_nothing_arrive_by_the_driver) {
-    change_settings([&](Settings &settings) { settings.completion_by_driver = true; });
+    change_settings([&](Settings &settings) { settings.completion = CompletionMode::driver; });
     set("SOFTGAUDI_FAULTS", "command_submission=skip");
     const FrameworkProgram framework(card().bus_id());
     const auto memory = framework.allocate(kMiB);

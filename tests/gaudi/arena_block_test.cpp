@@ -124,6 +124,24 @@ TEST_F(ArenaBlock, unmap_of_an_imported_block_is_deferred) {
     EXPECT_TRUE(arena().free(keep));
 }
 
+/// The driver writes a line to the kernel's log for each unmap that it refuses.
+TEST_F(ArenaBlock, deferred_unmap_is_tried_a_handful_of_times_while_it_is_imported) {
+    const std::uint64_t keep = value(arena().allocate({.length = kMiB}));
+    const std::uint64_t large = value(arena().allocate({.length = 2 * kPage}));
+    auto imported = value(find_region(large)->dmabuf());
+    EXPECT_TRUE(arena().free(large));
+    const std::uint64_t before = Counters(card()).calls("memory_unmap");
+    for (unsigned i = 0; i < 5000; ++i)
+        ASSERT_TRUE(arena().free(value(arena().allocate({.length = kMiB}))));
+    EXPECT_LE(Counters(card()).calls("memory_unmap"), before + 30) << "of 10,000 opportunities";
+    EXPECT_EQ(arena().usage().deferred_unmaps, 1u);
+
+    value(imported.close());
+    EXPECT_TRUE(is_ok(arena().allocate({.length = 126 * kPage}))) << "memory that is needed is unmapped at once";
+    EXPECT_EQ(arena().usage().deferred_unmaps, 0u);
+    EXPECT_TRUE(arena().free(keep));
+}
+
 TEST_F(ArenaBlock, deferred_unmap_counts_towards_the_limit) {
     const std::uint64_t large = value(arena().allocate({.length = 2 * kPage}));
     auto imported = value(find_region(large)->dmabuf());

@@ -156,7 +156,7 @@ TEST_F(ArenaTest, impossible_fixed_address_is_refused_and_costs_nothing) {
     EXPECT_THAT(refusal({.length = 1, .fixed = other + kMiB}), HasSubstr("another card's memory"));
     EXPECT_EQ(usage_of(card()).blocks, 1u);
     EXPECT_EQ(Counters(card())["dram_used_bytes"], held);
-    EXPECT_EQ(find_region(other)->card().index(), 1u);
+    EXPECT_EQ(find_region(other)->card().number(), 1u);
 }
 
 TEST_F(ArenaTest, free_takes_the_start_of_an_allocation_once) {

@@ -130,9 +130,9 @@ TEST_F(CardReset, limit_of_0_refuses_at_once) {
 
 TEST_F(CardReset, free_card_is_chosen_without_a_wait) {
     std::string faults;
-    for (unsigned device = 0; device < 8; ++device)
-        if (device != 7) // on the server, which is module 4
-            faults += "open@" + std::to_string(device) + "=EAGAIN;";
+    for (unsigned module = 0; module < 8; ++module)
+        if (module != 4)
+            faults += "open@" + std::to_string(module) + "=EAGAIN;";
     set("SOFTGAUDI_FAULTS", faults);
     EXPECT_EQ(value(cards().choose_default()), &card(4));
     EXPECT_THAT(count_tries(), ElementsAre(1, 1, 1, 1, 1, 0, 0, 0)) << "each card once: there was no wait";
@@ -141,9 +141,8 @@ TEST_F(CardReset, free_card_is_chosen_without_a_wait) {
 
 TEST_F(CardReset, card_whose_reset_ends_is_chosen) {
     std::string faults;
-    for (unsigned device = 0; device < 8; ++device)
-        faults += "open@" + std::to_string(device) + "#1" + (device == 6 ? "" : "+") +
-                  "=EAGAIN;"; // the reset of module 5 ends
+    for (unsigned module = 0; module < 8; ++module)
+        faults += "open@" + std::to_string(module) + "#1" + (module == 5 ? "" : "+") + "=EAGAIN;"; // that of 5 ends
     set("SOFTGAUDI_FAULTS", faults);
     EXPECT_EQ(value(cards().choose_default()), &card(5));
 }
@@ -236,7 +235,46 @@ TEST_F(CardOpen, default_card_is_an_open_one) {
 TEST_F(CardOpen, default_card_is_that_of_hls_module_id) {
     set("HLS_MODULE_ID", "6");
     EXPECT_EQ(value(cards().choose_default()), &card(6));
-    EXPECT_FALSE(card(6).is_open()) << "the choice opens no card";
+}
+
+TEST_F(CardOpen, hls_module_id_in_use_is_replaced_by_a_free_card) {
+    set("HLS_MODULE_ID", "1");
+    const auto other = hold_elsewhere(1);
+    EXPECT_EQ(value(cards().choose_default()), &card(0)) << "as PyTorch does";
+}
+
+TEST_F(CardOpen, hls_module_id_in_use_is_refused_where_modules_are_listed) {
+    set("HLS_MODULE_ID", "5");
+    set("HABANA_VISIBLE_MODULES", "4,5");
+    const auto other = hold_elsewhere(1);
+    Card *chosen = value(cards().choose_default());
+    EXPECT_EQ(chosen->module_id(), 5u);
+    const auto session = chosen->open();
+    ASSERT_FALSE(session);
+    EXPECT_THAT(session.error().text, HasSubstr("card 5 (module 5) is in use"));
+}
+
+TEST_F(CardOpen, hls_module_id_in_reset_is_waited_for) {
+    set("HLS_MODULE_ID", "2");
+    set("SOFTGAUDI_FAULTS", "open@2#1=EAGAIN");
+    Card *chosen = value(cards().choose_default());
+    EXPECT_EQ(chosen->module_id(), 2u) << "a reset ends soon, and the user named this card";
+    value(chosen->open());
+}
+
+TEST_F(CardOpen, hls_module_id_outside_the_visible_modules_is_an_error) {
+    set("HLS_MODULE_ID", "0");
+    set("HABANA_VISIBLE_MODULES", "4,5");
+    const auto chosen = cards().choose_default();
+    ASSERT_FALSE(chosen);
+    EXPECT_EQ(chosen.error().text, "HLS_MODULE_ID=0: there is no card 'module:0': give a module id (4, 5; "
+                                   "HABANA_VISIBLE_MODULES=4,5 hides the others), module:N or a bus id");
+}
+
+TEST_F(CardOpen, default_card_is_one_of_the_visible_modules) {
+    set("HABANA_VISIBLE_MODULES", "6,3");
+    const auto other = hold_elsewhere(0); // module 3, the first that is visible
+    EXPECT_EQ(value(cards().choose_default())->module_id(), 6u) << "0 is free, but not listed";
 }
 
 TEST_F(CardOpen, unknown_hls_module_id_is_an_error) {

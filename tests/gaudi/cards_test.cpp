@@ -32,7 +32,7 @@ protected:
 TEST_F(CardsTest, order_is_by_module_id) {
     EXPECT_THAT(list_modules(), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
     for (unsigned i = 0; i < 8; ++i)
-        EXPECT_EQ(card(i).index(), i);
+        EXPECT_EQ(card(i).number(), i);
     EXPECT_EQ(card(0).bus_id(), "0000:34:00.0");
     EXPECT_EQ(card(0).page_size(), kPage);
     EXPECT_TRUE(has_copy_path(card(0)));
@@ -61,8 +61,20 @@ TEST_F(CardsTest, mapping_table_selects_and_orders) {
                                    {"index": 0, "module_id": 6, "bus_id": "0000:9b:00.0"},
                                    {"index": 1, "module_id": 0, "bus_id": "0000:34:00.0"}])");
     EXPECT_THAT(list_modules(), ElementsAre(6, 0, 3));
-    EXPECT_EQ(card(1).index(), 1u);
+    EXPECT_EQ(card(1).number(), 1u);
     EXPECT_EQ(card(1).bus_id(), "0000:34:00.0");
+}
+
+TEST_F(CardsTest, mapping_table_numbers_the_cards) {
+    set("GAUDI_MAPPING_TABLE", R"([{"index": 5, "module_id": 3, "bus_id": "0000:19:00.0"},
+                                   {"index": 3, "module_id": 6, "bus_id": "0000:9b:00.0"}])");
+    EXPECT_THAT(list_modules(), ElementsAre(6, 3));
+    EXPECT_EQ(value(cards().named("3"))->module_id(), 6u);
+    EXPECT_EQ(value(cards().named("module:3"))->number(), 5u);
+    const auto found = cards().named("6");
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().text,
+              "there is no card '6': give an index of GAUDI_MAPPING_TABLE (3, 5), module:N or a bus id");
 }
 
 TEST_F(CardsTest, empty_mapping_table_selects_none_and_is_reported) {
@@ -95,7 +107,15 @@ TEST_F(CardsTest, wrong_module_id_is_refused_with_the_right_one) {
 TEST_F(CardsTest, visible_modules_restrict_the_list) {
     set("HABANA_VISIBLE_MODULES", "5,1,9");
     EXPECT_THAT(list_modules(), ElementsAre(1, 5));
-    EXPECT_EQ(card(1).index(), 1u);
+    EXPECT_EQ(card(1).number(), 5u) << "a number is the module id, however many cards are hidden";
+    EXPECT_EQ(value(cards().named("5"))->module_id(), 5u);
+    for (const char *hidden : {"0", "module:0"}) {
+        const auto found = cards().named(hidden);
+        ASSERT_FALSE(found) << hidden;
+        EXPECT_EQ(found.error().text, "there is no card '" + std::string(hidden) +
+                                          "': give a module id (1, 5; HABANA_VISIBLE_MODULES=5,1,9 hides the others), "
+                                          "module:N or a bus id");
+    }
 }
 
 TEST_F(CardsTest, visible_modules_restrict_the_mapping_table) {
@@ -160,7 +180,7 @@ TEST_F(CardsTest, server_without_cards_is_no_error) {
     EXPECT_TRUE(cards().empty());
 }
 
-TEST_F(CardsTest, card_is_found_by_index_module_or_bus_id) {
+TEST_F(CardsTest, card_is_found_by_number_module_or_bus_id) {
     EXPECT_EQ(value(cards().named("2")), &card(2));
     EXPECT_EQ(value(cards().named("module:7")), &card(7));
     EXPECT_EQ(value(cards().named("0000:19:00.0")), &card(3));
@@ -170,7 +190,7 @@ TEST_F(CardsTest, card_is_found_by_index_module_or_bus_id) {
         const auto found = cards().named(wrong);
         ASSERT_FALSE(found) << wrong;
         EXPECT_THAT(found.error().text,
-                    HasSubstr("there is no card '" + std::string(wrong) + "' (a number from 0 to 7"));
+                    HasSubstr("there is no card '" + std::string(wrong) + "': give a module id (0, 1, 2, 3, "));
     }
 }
 

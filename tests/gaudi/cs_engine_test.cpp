@@ -272,7 +272,7 @@ TEST_F(Completion, polling_makes_no_driver_call) {
 }
 
 TEST_F(Completion, driver_is_asked_where_the_setting_says_so) {
-    change_settings([&](Settings &settings) { settings.completion_by_driver = true; });
+    change_settings([&](Settings &settings) { settings.completion = CompletionMode::driver; });
     EngineUser engine(card());
     EXPECT_FALSE(uses_completion_flags(engine.engine));
     const Bytes sent = pattern(kMiB, 1);

@@ -115,7 +115,7 @@ TEST_F(CardReset, long_copy_fails_though_some_of_its_parts_succeeded) {
 TEST_F(CardReset, running_copy_fails_by_the_driver) {
     set("SOFTGAUDI_FAULTS", "host_memory_map#5=reset"); // after ring, self-test (two) and the engine's memory below
     set("SOFTGAUDI_PACE", "down:0.01");                 // the self-test's 2 MiB take 0.2 s, the copies minutes
-    change_settings([&](Settings &settings) { settings.completion_by_driver = true; });
+    change_settings([&](Settings &settings) { settings.completion = CompletionMode::driver; });
     EngineUser engine(card(), kMiB, 64 * kMiB);
     for (int i = 0; i < 1000; ++i)
         engine.down(0, 0, kMiB);
@@ -141,7 +141,7 @@ TEST_F(CardLoss, running_copy_fails_when_its_completion_flag_is_not_set) {
 }
 
 TEST_F(CardReset, other_cards_go_on) {
-    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@3")); // card 3 of the server is the first card here
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@0"));
     EngineUser dead(card(0)), alive(card(1));
     post_many(dead);
     post_many(alive);

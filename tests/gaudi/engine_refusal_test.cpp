@@ -117,7 +117,7 @@ TEST_F(OneRefusedSubmission, self_test_is_repeated) {
 class UnansweredWait : public EngineRefusalTest, public ::testing::WithParamInterface<const char *> {
 protected:
     UnansweredWait() {
-        change_settings([&](Settings &settings) { settings.completion_by_driver = true; });
+        change_settings([&](Settings &settings) { settings.completion = CompletionMode::driver; });
     }
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dma-buf exports: one per block, a new descriptor for each caller, and none where the driver refuses.
-#include "gaudi.h"
+#include "framework_program.h"
+
+#include "gaudi/memory/foreign_mappings.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -187,11 +189,68 @@ TEST_F(Export, forbidden_export_keeps_the_reason) {
 }
 
 TEST_F(Export, refusal_of_one_card_leaves_the_others_exportable) {
-    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd@3=EPERM"); // the server's card 3 is module 0
+    set("SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd@0=EPERM");
     EXPECT_FALSE(allocate_in_block().exportable());
     const std::uint64_t other = value(allocate(card(1), {.length = kMiB}));
     EXPECT_TRUE(find_region(other)->exportable());
     EXPECT_TRUE(value(find_region(other)->dmabuf()));
+}
+
+// ---- a BAR that is shorter than the memory, as in virtual machines
+
+class ShortBar : public Export {
+protected:
+    static void set_bar(std::uint64_t bytes) { set("SOFTGAUDI_BAR", std::to_string(bytes / kMiB)); }
+    static void expect_copies(std::uint64_t address) {
+        Mover mover(cards());
+        const HostBuffer host(2 * kMiB);
+        const Bytes sent = pattern(kMiB, 5);
+        host.write(0, sent);
+        ASSERT_TRUE(is_ok(mover.copy_now(address, host.address(), kMiB)));
+        ASSERT_TRUE(is_ok(mover.copy_now(host.address(kMiB), address, kMiB)));
+        EXPECT_TRUE(host.read(kMiB, kMiB) == sent);
+    }
+};
+
+TEST_F(ShortBar, long_block_is_not_registrable_and_others_are) {
+    set_bar(kPage);
+    Region &large = allocate_in_block(4 * kPage);
+    EXPECT_FALSE(large.exportable()) << "UCX stages it";
+    EXPECT_FALSE(large.why_no_export().empty());
+    Region &small = allocate_in_block();
+    EXPECT_TRUE(small.exportable()) << "the first refusal was about its length";
+    EXPECT_TRUE(is_ok(small.dmabuf()));
+    EXPECT_FALSE(allocate_in_block(2 * kPage).exportable());
+    expect_copies(large.base());
+    expect_copies(small.base());
+}
+
+TEST_F(ShortBar, nothing_is_registrable_where_no_page_fits) {
+    set_bar(kPage / 2);
+    Region &first = allocate_in_block();
+    EXPECT_FALSE(first.exportable());
+    const std::uint64_t exports = Counters(card()).calls("device_mapped_memory_export_dmabuf_fd");
+    EXPECT_FALSE(allocate_in_block(kPage).exportable());
+    EXPECT_EQ(Counters(card()).calls("device_mapped_memory_export_dmabuf_fd"), exports) << "no other page fits either";
+    expect_copies(first.base());
+}
+
+TEST_F(ShortBar, long_foreign_mapping_is_not_registrable_and_others_are) {
+    set_bar(kPage);
+    const FrameworkProgram framework(card().bus_id());
+    Session &session = *card().find_session();
+    ForeignMappings &foreign = session.get<ForeignMappings>();
+    const auto note = [&](std::uint64_t size) -> Region & {
+        const auto memory = framework.allocate(size);
+        foreign.note_allocation(memory.handle, size);
+        foreign.note_mapping(memory.address, memory.handle);
+        return *find_region(memory.address);
+    };
+    EXPECT_TRUE(note(kPage).exportable());
+    Region &large = note(4 * kPage);
+    EXPECT_FALSE(large.exportable()) << "a registration would fail, and with it the program's";
+    EXPECT_TRUE(note(kMiB).exportable());
+    expect_copies(large.base());
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include "gaudi/card/cards.h"
 #include "gaudi/copy/engine_slot.h"
+#include "gaudi/memory/allocation.h"
 #include "gaudi/memory/arena.h"
 #include "gaudi/memory/live_mappings.h"
 #include "gaudi/memory/resolve.h"
@@ -96,8 +97,9 @@ inline gaudi::Engine *started_engine(const Card &card) {
 class GaudiTest : public ::testing::Test {
 protected:
     GaudiTest() {
-        for (const char *name : {"GAUDI_MAPPING_TABLE", "HABANA_VISIBLE_MODULES", "HLS_MODULE_ID", "SOFTGAUDI_CARDS",
-                                 "SOFTGAUDI_FAULTS", "SOFTGAUDI_MODEL", "SOFTGAUDI_PACE", "SOFTGAUDI_QUIRKS"})
+        for (const char *name :
+             {"GAUDI_MAPPING_TABLE", "HABANA_VISIBLE_MODULES", "HLS_MODULE_ID", "SOFTGAUDI_BAR", "SOFTGAUDI_CARDS",
+              "SOFTGAUDI_FAULTS", "SOFTGAUDI_MODEL", "SOFTGAUDI_PACE", "SOFTGAUDI_QUIRKS"})
             unsetenv(name);
         char name[] = "/dev/shm/gaudi-test-XXXXXX";
         m_dir = mkdtemp(name);

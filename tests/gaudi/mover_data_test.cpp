@@ -45,7 +45,9 @@ std::string name(Host host) {
 class MoverData : public GaudiTest {
 protected:
     void begin(Host host, Completion completion) {
-        change_settings([&](Settings &settings) { settings.completion_by_driver = completion == Completion::driver; });
+        change_settings([&](Settings &settings) {
+            settings.completion = completion == Completion::driver ? CompletionMode::driver : CompletionMode::flag;
+        });
         // The command ring, two mappings of the self-test, the bounce ring, and then the user's memory.
         if (host == Host::unpinnable)
             set("SOFTGAUDI_FAULTS", "host_memory_map#5=EFAULT");

@@ -69,7 +69,7 @@ TEST_F(MoverFailure, blocking_copy_returns_the_cause) {
 }
 
 TEST_F(MoverFailure, reset_of_one_card_fails_only_its_copies) {
-    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@2")); // the server's card 2 is card(1)
+    set("SOFTGAUDI_FAULTS", at_submission(4, "reset", "", "@1"));
     Mover mover(cards());
     const std::uint64_t alive = device(0), dying = device(1);
     EXPECT_EQ(code_of(run_copy(mover, dying, alive, 32 * kMiB)), EIO);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A NIC's writes to exported memory may still be in flight when a copy reads it: the engine flushes them to the card
 // first.
-#include "engine_user.h"
+#include "framework_program.h"
 #include "machine.h"
 
+#include "gaudi/card/settings.h"
 #include "gaudi/copy/mover.h"
 #include "gaudi/memory/importers.h"
 
 #include <gmock/gmock.h>
+
+#include <fcntl.h>
 
 using namespace gaudi;
 using namespace gaudi::test;
@@ -118,6 +121,96 @@ TEST_F(PostedWrites, failed_flush_fails_the_copy) {
     const auto failed = mover.copy_now(host.address(), memory, 1000);
     EXPECT_EQ(code_of(failed), EIO);
     EXPECT_THAT(text_of(failed), HasSubstr("cs_flush_pci_hbw_writes"));
+}
+
+// ---- in each mode of completion, on each way that a copy takes
+
+class PostedWritesByMode : public PostedWrites, public ::testing::WithParamInterface<bool> {
+protected:
+    PostedWritesByMode() {
+        change_settings([](Settings &settings) {
+            settings.completion = GetParam() ? CompletionMode::driver : CompletionMode::flag;
+        });
+    }
+
+    /// Copies of each kind from the memory at `source`, each after a write of the NIC to `exported`, to see the write.
+    static void expect_seen(std::uint64_t source, const thunk::Fd &exported, std::uint64_t offset) {
+        Mover mover(cards());
+        const HostBuffer host(2 * kMiB);
+        HostRange range(host.address(), host.size(), cards().all().size());
+        const std::uint64_t same = device(0), other = device(1);
+        const auto fetch = [&](std::uint64_t from, std::size_t length) { // that memory was never exported
+            value(mover.copy_now(host.address(kMiB), from, length));
+            return host.read(kMiB, length);
+        };
+        std::uint64_t seed = 0;
+        for (const std::size_t length : {100u, 20'000u, 700'000u}) { // bounced, staged or mapped, large
+            const auto renew = [&] {
+                const Bytes bytes = pattern(length, ++seed);
+                write(exported, offset, bytes);
+                return bytes;
+            };
+            Bytes sent = renew();
+            ASSERT_TRUE(is_ok(run_copy(mover, host.address(), source, length, &range)));
+            EXPECT_TRUE(host.read(0, length) == sent) << "registered " << length;
+            sent = renew();
+            ASSERT_TRUE(is_ok(run_copy(mover, host.address(), source, length)));
+            EXPECT_TRUE(host.read(0, length) == sent) << "not registered " << length;
+            sent = renew();
+            ASSERT_TRUE(is_ok(mover.copy_now(host.address(), source, length)));
+            EXPECT_TRUE(host.read(0, length) == sent) << "blocking " << length;
+            sent = renew();
+            ASSERT_TRUE(is_ok(run_copy(mover, same, source, length)));
+            EXPECT_TRUE(fetch(same, length) == sent) << "on the card " << length;
+            sent = renew();
+            ASSERT_TRUE(is_ok(run_copy(mover, other, source, length)));
+            EXPECT_TRUE(fetch(other, length) == sent) << "to another card " << length;
+        }
+    }
+};
+
+TEST_P(PostedWritesByMode, every_kind_of_copy_sees_them) {
+    const std::uint64_t memory = device();
+    Region &region = *find_region(memory);
+    expect_seen(memory, value(region.dmabuf()), memory - region.base());
+}
+
+TEST_P(PostedWritesByMode, foreign_memory_that_its_owner_exported_is_flushed) {
+    const FrameworkProgram framework(card().bus_id());
+    const std::uint64_t memory = framework.allocate(kPage).address;
+    const thunk::Fd exported(FrameworkProgram::call().device_mapped_memory_export_dmabuf_fd(
+        framework.fd(), memory, kPage, 0, O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(exported);
+    expect_seen(memory, exported, 0);
+}
+
+TEST_P(PostedWritesByMode, failed_flush_fails_the_copy_and_no_other) {
+    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#1=EIO");
+    Mover mover(cards());
+    const HostBuffer host(2 * kMiB);
+    HostRange range(host.address(), host.size(), cards().all().size());
+    const std::uint64_t memory = device();
+    Region &region = *find_region(memory);
+    const auto exported = value(region.dmabuf());
+    const Bytes sent = pattern(700'000, 1);
+    write(exported, memory - region.base(), sent);
+    EXPECT_EQ(code_of(run_copy(mover, host.address(), memory, sent.size(), &range)), EIO);
+    ASSERT_TRUE(is_ok(run_copy(mover, host.address(), memory, sent.size(), &range)));
+    EXPECT_TRUE(host.read(0, sent.size()) == sent);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PostedWritesByMode, ::testing::Bool(),
+                         [](const auto &mode) { return mode.param ? "driver" : "flag"; });
+
+TEST_F(PostedWrites, library_without_a_flush_exports_nothing) {
+    set("GAUDI_THUNK", SOFTGAUDI_WITHOUT_FLUSH);
+    Mover mover(cards());
+    const HostBuffer host(kMiB);
+    const std::uint64_t memory = device();
+    EXPECT_FALSE(find_region(memory)->exportable()) << "UCX stages it";
+    EXPECT_THAT(find_region(memory)->why_no_export(), HasSubstr("hlthunk_cs_flush_pci_hbw_writes"));
+    EXPECT_TRUE(is_ok(mover.copy_now(memory, host.address(), kMiB)));
+    EXPECT_TRUE(is_ok(mover.copy_now(host.address(), memory, kMiB)));
 }
 
 } // namespace

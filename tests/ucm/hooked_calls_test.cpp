@@ -4,6 +4,8 @@
 
 #include "gaudi/copy/mover.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <utility>
 
@@ -173,8 +175,8 @@ TEST_F(DeferredUnmap, free_of_handle_0_frees_nothing) {
 
 class DescriptorShortage : public HookedCallsTest {
 protected:
-    // The first call is that of discovery; card 3 of the server is the first card here.
-    DescriptorShortage() : HookedCallsTest("get_pci_bus_id_from_fd@3#2=EMFILE") {}
+    // The first call is that of discovery.
+    DescriptorShortage() : HookedCallsTest("get_pci_bus_id_from_fd@0#2=EMFILE") {}
 };
 
 TEST_F(DescriptorShortage, card_is_known_when_it_has_passed) {
@@ -229,6 +231,38 @@ TEST_F(DeferredUnmap, hooked_mapping_is_unmapped_after_deregistration) {
     const std::uint64_t again = m_calls.alloc(fd, kMiB, 0, false, false);
     EXPECT_EQ(m_calls.map(fd, again, 0), address);
     EXPECT_NE(find_region(address), nullptr);
+}
+
+/// The driver writes a line to the kernel's log for each unmap that it refuses.
+TEST_F(DeferredUnmap, is_tried_a_handful_of_times_while_a_nic_holds_the_memory) {
+    const int fd = open();
+    const std::uint64_t handle = m_calls.alloc(fd, kMiB, 0, false, false);
+    const std::uint64_t address = m_calls.map(fd, handle, 0);
+    thunk::Fd registered = value(find_region(address)->dmabuf());
+    EXPECT_EQ(m_calls.unmap(fd, address), 0);
+    EXPECT_EQ(m_calls.free(fd, handle), 0);
+    const std::uint64_t before = Counters(card()).calls("memory_unmap");
+    for (unsigned i = 0; i < 5000; ++i)
+        ASSERT_EQ(m_calls.free(fd, m_calls.alloc(fd, kMiB, 0, false, false)), 0);
+    EXPECT_LE(Counters(card()).calls("memory_unmap"), before + 30) << "of 10,000 opportunities";
+    EXPECT_EQ(deferred_unmaps(), 1u);
+    value(registered.close());
+    const std::uint64_t all = m_calls.alloc(fd, 127 * kPage, 0, false, false); // of a card's 127 pages
+    EXPECT_NE(all, 0u) << "memory that is needed is unmapped at once";
+    EXPECT_EQ(deferred_unmaps(), 0u);
+}
+
+TEST_F(DeferredUnmap, refusal_because_of_the_programs_own_export_is_returned_soon) {
+    const int fd = open();
+    const std::uint64_t handle = m_calls.alloc(fd, kMiB, 0, false, false);
+    const std::uint64_t address = m_calls.map(fd, handle, 0);
+    const auto &driver = FrameworkProgram::call();
+    const thunk::Fd exported(driver.device_mapped_memory_export_dmabuf_fd(fd, address, kMiB, 0, O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(exported);
+    const std::uint64_t before = Counters(card()).calls("memory_unmap");
+    EXPECT_EQ(m_calls.unmap(fd, address), -EINVAL);
+    EXPECT_LE(Counters(card()).calls("memory_unmap"), before + 6);
+    EXPECT_NE(find_region(address), nullptr) << "it is still mapped";
 }
 
 TEST_F(DeferredUnmap, early_mapping_is_unmapped_after_deregistration) {

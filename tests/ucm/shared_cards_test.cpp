@@ -106,7 +106,7 @@ TEST_F(HandOver, refused_while_an_allocation_is_live) {
     ASSERT_EQ(thunk::Reported::errors().size(), 1u);
     EXPECT_EQ(thunk::Reported::errors()[0].code, EBUSY);
     EXPECT_THAT(thunk::Reported::errors()[0].text, HasSubstr("cannot be handed over to the program that opens it"));
-    EXPECT_THAT(thunk::Reported::errors()[0].text, HasSubstr("UCX has 1048576 bytes allocated"));
+    EXPECT_THAT(thunk::Reported::errors()[0].text, HasSubstr("UCX has 1 allocations with 1048576 bytes on card 0"));
     EXPECT_EQ(card().state(), Card::State::own);
     const HostBuffer host(kMiB);
     EXPECT_TRUE(is_ok(Mover(cards()).copy_now(host.address(), own, kMiB))) << "the refusal ended the session";
@@ -254,7 +254,7 @@ TEST_F(UntestedEngine, copies_by_the_driver_and_is_tested_after_the_hand_over) {
 }
 
 TEST_F(HandOver, self_test_runs_again_in_the_session_of_the_program) {
-    change_settings([&](Settings &settings) { settings.completion_by_driver = true; });
+    change_settings([&](Settings &settings) { settings.completion = CompletionMode::driver; });
     value(start_engine(card()));
     EXPECT_EQ(Counters(card())["submissions"], kSelfTestSubmissions);
     const int fd = open();

@@ -110,6 +110,21 @@ TEST_F(DomainAttributes, without_copy_path_offer_no_access_but_export) {
     EXPECT_EQ(uct_iface_estimate_perf(transport.iface(), &perf), UCS_ERR_UNSUPPORTED);
 }
 
+TEST_F(DomainAttributes, with_a_framework_to_come_offer_access) {
+    set("SOFTGAUDI_MODEL", "gaudi3");
+    set("UCX_GAUDI_CPY_FRAMEWORK", "y");
+    Domain domain;
+    EXPECT_EQ(domain.attributes().cap.access_mem_types, kHost | kGaudi);
+    const Transport transport(domain);
+    EXPECT_NE(transport.attributes().cap.flags & UCT_IFACE_FLAG_PUT_SHORT, 0u);
+    set("UCX_GAUDI_CPY_FRAMEWORK", "n");
+    EXPECT_EQ(domain.attributes().cap.access_mem_types, kHost | kGaudi) << "what was offered does not change";
+    const Transport later(domain);
+    EXPECT_NE(later.attributes().cap.flags & UCT_IFACE_FLAG_PUT_SHORT, 0u);
+    EXPECT_EQ(Domain().attributes().cap.access_mem_types, 0u);
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
 TEST_F(DomainAttributes, with_dmabuf_off_memory_is_not_registrable) {
     const Domain domain(Settings{{"DMABUF", "n"}});
     const Buffer buffer(domain, kMiB);

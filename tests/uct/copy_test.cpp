@@ -171,6 +171,90 @@ TEST_F(Copy, source_that_cannot_be_pinned_is_staged) {
     munmap(fixed, kMiB);
 }
 
+/// A way in which the pages at an address become others.
+struct Replacement {
+    const char *name;
+    void (*replace)(void *memory, std::size_t size);
+
+    friend void PrintTo(const Replacement &way, std::ostream *out) { *out << way.name; }
+};
+
+void *map_at(void *place, std::size_t size, int flags) {
+    return mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+const Replacement kReplacements[] = {
+    {"munmap",
+     [](void *memory, std::size_t size) {
+         ASSERT_EQ(munmap(memory, size), 0);
+         ASSERT_EQ(map_at(memory, size, MAP_FIXED_NOREPLACE), memory);
+     }},
+    {"mmap_over", [](void *memory, std::size_t size) { ASSERT_EQ(map_at(memory, size, MAP_FIXED), memory); }},
+    {"mremap",
+     [](void *memory, std::size_t size) {
+         void *other = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, map_at(nullptr, size, 0));
+         ASSERT_NE(other, MAP_FAILED);
+         ASSERT_EQ(map_at(memory, size, MAP_FIXED_NOREPLACE), memory);
+         munmap(other, size);
+     }},
+    {"madvise", [](void *memory, std::size_t size) { ASSERT_EQ(madvise(memory, size, MADV_DONTNEED), 0); }},
+    {"many_others", // more than the cache takes notes of
+     [](void *memory, std::size_t size) {
+         for (int i = 0; i < 400; ++i)
+             munmap(map_at(nullptr, 4096, 0), 4096);
+         ASSERT_EQ(munmap(memory, size), 0);
+         ASSERT_EQ(map_at(memory, size, MAP_FIXED_NOREPLACE), memory);
+     }},
+};
+
+/// A card has the old pages pinned, so a copy that uses a mapping of before moves the wrong bytes.
+class ReplacedMemory : public Copy, public ::testing::WithParamInterface<Replacement> {
+protected:
+    static constexpr std::size_t kSize = 2 * kMiB; // copied through a mapping even at its first copy
+
+    ReplacedMemory() : m_memory(static_cast<unsigned char *>(map_at(nullptr, kSize, 0))) {}
+    ~ReplacedMemory() override { munmap(m_memory, kSize); }
+
+    /// Copies the memory down and up again; `memh` is of its registration, or null.
+    void exchange(const Transport &transport, const Buffer &buffer, unsigned seed, uct_mem_h memh) {
+        const Bytes sent = pattern(kSize, seed);
+        std::memcpy(m_memory, sent.data(), kSize);
+        ASSERT_EQ(transport.put(m_memory, buffer.address(), kSize, memh), UCS_OK);
+        ASSERT_EQ(transport.read(buffer, kSize), sent) << "put";
+        std::memset(m_memory, 0, kSize);
+        ASSERT_EQ(transport.get(m_memory, buffer.address(), kSize, memh), UCS_OK);
+        ASSERT_EQ(Bytes(m_memory, m_memory + kSize), sent) << "get";
+    }
+
+    unsigned char *m_memory;
+};
+INSTANTIATE_TEST_SUITE_P(by, ReplacedMemory, ::testing::ValuesIn(kReplacements),
+                         [](const auto &way) { return std::string(way.param.name); });
+
+TEST_P(ReplacedMemory, unregistered_is_mapped_again) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kSize);
+    for (unsigned round = 0; round < 4; ++round) {
+        ASSERT_NO_FATAL_FAILURE(exchange(transport, buffer, round, nullptr)) << round;
+        GetParam().replace(m_memory, kSize);
+    }
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
+TEST_P(ReplacedMemory, registered_anew_is_mapped_again) {
+    Domain domain;
+    const Transport transport(domain);
+    const Buffer buffer(domain, kSize);
+    for (unsigned round = 0; round < 4; ++round) {
+        const uct_mem_h memh = domain.reg(m_memory, kSize);
+        ASSERT_NO_FATAL_FAILURE(exchange(transport, buffer, round, memh)) << round;
+        ASSERT_EQ(domain.dereg(memh), UCS_OK);
+        GetParam().replace(m_memory, kSize);
+    }
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+}
+
 TEST_F(Copy, flush_completes_a_thousand_posted) {
     Domain domain;
     const Transport transport(domain);

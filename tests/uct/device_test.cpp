@@ -35,7 +35,7 @@ TEST(SystemDevice, allocation_lies_on_the_card_that_it_names) {
 
 TEST(SystemDevice, card_in_use_is_refused_and_others_allocate) {
     const e2e::Printed printed;
-    setenv("SOFTGAUDI_FAULTS", "open@3=EBUSY", 1); // card 3 of the server is module 0, which the domain lists first
+    setenv("SOFTGAUDI_FAULTS", "open@0=EBUSY", 1);
     const Domain domain;
     const Buffer elsewhere(domain, kMiB);
     unsigned refused = 0;

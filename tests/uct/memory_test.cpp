@@ -274,7 +274,7 @@ TEST_F(Allocation, impossible_size_or_device_is_refused) {
 }
 
 TEST_F(Allocation, waits_for_a_card_in_reset) {
-    set("SOFTGAUDI_FAULTS", "open@3#1=EAGAIN;open@3#2=EAGAIN");
+    set("SOFTGAUDI_FAULTS", "open@0#1=EAGAIN;open@0#2=EAGAIN");
     const Domain domain(Settings{{"DEVICE", "module:0"}});
     const Buffer buffer(domain, kMiB);
     EXPECT_EQ(count_calls("open"), 3u);

@@ -80,6 +80,17 @@ TEST_F(Setting, bandwidth_above_zero_is_accepted) {
         expect_accepted(domain, "BW", value);
 }
 
+TEST_F(Setting, framework_takes_yes_and_no) {
+    const Domain domain;
+    for (const char *value : {"y", "n", "yes", "no", "1", "0"})
+        EXPECT_EQ(read_transport(domain, "gaudi_cpy", "FRAMEWORK", value), UCS_OK) << value;
+    EXPECT_THAT(m_printed.complaints(), IsEmpty());
+    for (const char *value : {"try", "auto", "later", ""})
+        EXPECT_EQ(read_transport(domain, "gaudi_cpy", "FRAMEWORK", value), UCS_ERR_INVALID_PARAM) << value;
+    EXPECT_THAT(m_printed.complaints(),
+                Contains(AllOf(HasSubstr("Invalid value for FRAMEWORK: 'try'"), HasSubstr("Expected: y or n"))));
+}
+
 TEST_F(Setting, negative_size_is_refused) {
     const Domain domain;
     for (const char *row : {"MAX_MEMORY", "MAX_MAPPED_HOST"})

@@ -63,7 +63,7 @@ foreach(module IN ITEMS libucm_gaudi libuct_gaudi libucx_perftest_gaudi)
 endforeach()
 
 check_file(${DIRECTORY}/libgaudi-core.so.1 "libc\\.so\\.6|libm\\.so\\.6|ld-linux-x86-64\\.so\\.2"
-    "gaudi_buffer_allocate;gaudi_buffer_card;gaudi_buffer_fill;gaudi_buffer_free;gaudi_buffer_read;gaudi_buffer_write;gaudi_core_interface;gaudi_core_load")
+    "gaudi_buffer_allocate;gaudi_buffer_card;gaudi_buffer_fill;gaudi_buffer_free;gaudi_buffer_read;gaudi_buffer_write;gaudi_core_interface;gaudi_core_load;gaudi_flush_rdma_writes")
 tool(dynamic ${READELF} -d ${DIRECTORY}/libgaudi-core.so.1)
 if(NOT dynamic MATCHES "\\(SONAME\\)[^\n]*\\[libgaudi-core\\.so\\.1\\]")
     message(FATAL_ERROR "the core has another name inside")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "adoption.h"
 
+#include "thunk/device.h"
+
 #include <dirent.h>
 #include <unistd.h>
 
@@ -12,13 +14,15 @@
 
 namespace gaudi {
 
-Result<bool> is_compute_node(const thunk::Library &library, const std::string &bus_id, int fd) {
-    const thunk::Device device(library, fd);
+Result<bool> is_compute_node(const CardIdentity &card, int fd) {
+    if (auto proven = card.node().accepts(fd, card.bus_id()); !proven || !*proven)
+        return proven;
+    const thunk::Device device(card.library(), fd);
     // The library looks at the descriptor's node for this and makes no call on it.
     const auto name = device.bus_id();
     if (!name && thunk::is_transient(name.error().code))
         return tl::unexpected(name.error());
-    if (!name || *name != bus_id)
+    if (!name || *name != card.bus_id())
         return false;
     // Only the compute node knows this call. Submission 0 comes before the first one, and so has ended; a card in reset
     // gives another error.
@@ -26,8 +30,7 @@ Result<bool> is_compute_node(const thunk::Library &library, const std::string &b
     return waited || (waited.error().code != ENOTTY && waited.error().code != EBADF);
 }
 
-std::optional<int> find_descriptor(const thunk::Library &library, const std::string &bus_id,
-                                   const std::vector<int> &except) {
+std::optional<int> find_descriptor(const CardIdentity &card, const std::vector<int> &except) {
     const std::unique_ptr<DIR, int (*)(DIR *)> open(opendir("/proc/self/fd"), closedir);
     if (!open)
         return {};
@@ -39,7 +42,7 @@ std::optional<int> find_descriptor(const thunk::Library &library, const std::str
             continue;
         if (std::find(except.begin(), except.end(), fd) != except.end() || (lowest >= 0 && fd > lowest))
             continue;
-        const auto matches = is_compute_node(library, bus_id, fd);
+        const auto matches = is_compute_node(card, fd);
         if (!matches)
             return {};
         if (*matches)

@@ -69,7 +69,7 @@ Result<Session *> Card::open_device() {
         return tl::unexpected(thunk::make_error(EBUSY, "hlthunk_open", bus_id(),
                                                 os::format("card {} (module {}) is in use, and a card serves one user "
                                                            "at a time; `ucx_gaudi info` names the process",
-                                                           index(), module_id())));
+                                                           number(), module_id())));
     return tl::unexpected(device.error());
 }
 
@@ -113,7 +113,7 @@ Session *Card::find_session(int fd) {
 }
 
 Session *Card::adopt_any() {
-    const int fd = find_descriptor(library(), bus_id(), m_being_closed).value_or(-1);
+    const int fd = find_descriptor(*this, m_being_closed).value_or(-1);
     return fd < 0 ? nullptr : adopt(fd);
 }
 
@@ -125,7 +125,7 @@ Session *Card::adopt(int fd) {
         m_null = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
     m_parked.reserve(kParked + 1);
     if (!duplicate || !m_null ||
-        !is_compute_node(library(), bus_id(), duplicate.get()).value_or(false)) // it may have been closed meanwhile
+        !is_compute_node(*this, duplicate.get()).value_or(false)) // it may have been closed meanwhile
         return nullptr;
     return begin(thunk::Device(library(), duplicate.detach()), Session::Origin::adopted);
 }
@@ -142,7 +142,7 @@ Card::CloseResult Card::before_close(int fd) {
         std::vector<int> except = m_being_closed;
         if (const Session *current = session())
             except.push_back(current->device().fd());
-        if (find_descriptor(library(), bus_id(), except) != -1)
+        if (find_descriptor(*this, except) != -1)
             return CloseResult::owner_still_holds;
         if (state() == State::adopted) {
             adopted = session();
@@ -168,7 +168,7 @@ bool Card::release_if_owner_closed() {
         if (state() != State::adopted)
             return false;
         adopted = session();
-        if (find_descriptor(library(), bus_id(), {adopted->device().fd()}) != -1)
+        if (find_descriptor(*this, {adopted->device().fd()}) != -1)
             return false;
         begin_closing(*adopted);
     }
@@ -184,7 +184,7 @@ Result<int> Card::hand_over(Vacate vacate) {
         if (state() != State::own || inherited())
             return -1;
         own = session();
-        if (find_descriptor(library(), bus_id(), {own->device().fd()}) != -1)
+        if (find_descriptor(*this, {own->device().fd()}) != -1)
             return -1; // the program has a descriptor of it already
         if (!m_null)
             m_null = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));

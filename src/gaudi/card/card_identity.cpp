@@ -8,9 +8,10 @@
 
 namespace gaudi {
 
-CardIdentity::CardIdentity(const thunk::Library &library, unsigned index, std::string bus_id,
-                           const hlthunk_hw_ip_info &info)
-    : m_library(library), m_index(index), m_bus_id(std::move(bus_id)), m_info(info) {}
+CardIdentity::CardIdentity(const thunk::Library &library, unsigned slot, std::uint32_t number, std::string bus_id,
+                           const hlthunk_hw_ip_info &info, CardVersions versions, NodeProof node)
+    : m_library(library), m_slot(slot), m_number(number), m_bus_id(std::move(bus_id)), m_info(info),
+      m_versions(std::move(versions)), m_node(std::move(node)) {}
 
 std::uint64_t CardIdentity::block_size() const {
     constexpr std::uint64_t kEnough = 512ull << 20;
@@ -28,14 +29,14 @@ Error CardIdentity::error_inherited() const {
     return {ENODEV, "hlthunk_open",
             os::format("card {} ({}) was opened before this process was forked off, and is its parent's; use another "
                        "card, or open it after the fork",
-                       m_index, m_bus_id)};
+                       m_number, m_bus_id)};
 }
 
 Error CardIdentity::error_closed() const {
     return {ENODEV, "hlthunk_close",
             os::format("the session on card {} ({}) has ended: the program closed the card, or opened it itself; free "
                        "its memory and allocate again",
-                       m_index, m_bus_id)};
+                       m_number, m_bus_id)};
 }
 
 } // namespace gaudi

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "card_versions.h"
+#include "node_proof.h"
 #include "range.h"
 #include "result.h"
 #include "thunk/library.h"
@@ -13,13 +15,21 @@ namespace gaudi {
 /// What a card is, whether it is open or not.
 class CardIdentity {
 public:
-    CardIdentity(const thunk::Library &library, unsigned index, std::string bus_id, const hlthunk_hw_ip_info &info);
+    /// `slot` is the position in Cards, `number` the name that users give the card.
+    CardIdentity(const thunk::Library &library, unsigned slot, std::uint32_t number, std::string bus_id,
+                 const hlthunk_hw_ip_info &info, CardVersions versions, NodeProof node);
 
-    unsigned index() const { return m_index; } // in the order of Cards
+    /// The position in Cards, for tables with an entry per card; never shown to users.
+    unsigned slot() const { return m_slot; }
+    /// The card's number in settings and messages: its module id, or its index where GAUDI_MAPPING_TABLE gives it one.
+    std::uint32_t number() const { return m_number; }
     const std::string &bus_id() const { return m_bus_id; }
     std::uint32_t module_id() const { return m_info.module_id; }
     const hlthunk_hw_ip_info &info() const { return m_info; }
+    const CardVersions &versions() const { return m_versions; }
     const thunk::Library &library() const { return m_library; }
+    /// By which a descriptor of the card is recognised.
+    const NodeProof &node() const { return m_node; }
     std::uint64_t page_size() const { return m_info.device_mem_alloc_default_page_size; }
     /// The unit of driver blocks. Small pages are taken many at a time: each block costs a descriptor when it is exported.
     std::uint64_t block_size() const;
@@ -35,9 +45,12 @@ public:
 
 private:
     const thunk::Library &m_library;
-    const unsigned m_index;
+    const unsigned m_slot;
+    const std::uint32_t m_number;
     const std::string m_bus_id;
     const hlthunk_hw_ip_info m_info;
+    const CardVersions m_versions;
+    const NodeProof m_node;
 };
 
 } // namespace gaudi

@@ -20,6 +20,12 @@ tl::unexpected<Error> refuse(int code, std::string sentence) {
     return tl::unexpected(Error{code, "discover", std::move(sentence)});
 }
 
+/// Null where the variable is not set, or empty.
+const char *variable(const char *name) {
+    const char *value = std::getenv(name);
+    return value && *value != '\0' ? value : nullptr;
+}
+
 constinit os::Mutex g_mutex{rank::kDiscovery}; // one thread discovers
 // Kept to the end of the process: UCX calls in from its last destructors.
 constinit std::atomic<Cards *> g_cards{nullptr};
@@ -49,13 +55,20 @@ Result<Cards *> Cards::get() {
     return known;
 }
 
-Cards::Cards(Discovery discovery) : m_library(discovery.library), m_why_empty(std::move(discovery.why_empty)) {
+Cards::Cards(Discovery discovery)
+    : m_library(discovery.library), m_why_empty(std::move(discovery.why_empty)),
+      m_hidden_by(std::move(discovery.hidden_by)), m_numbered_by_table(discovery.numbered_by_table) {
     for (DiscoveredCard &card : discovery.cards)
-        m_cards.push_back(std::make_unique<Card>(
-            CardIdentity(*m_library, static_cast<unsigned>(m_cards.size()), std::move(card.bus_id), card.info),
-            m_open_wait));
+        m_cards.push_back(std::make_unique<Card>(CardIdentity(*m_library, static_cast<unsigned>(m_cards.size()),
+                                                              card.number, std::move(card.bus_id), card.info,
+                                                              std::move(card.versions), std::move(card.node)),
+                                                 m_open_wait));
     if (!m_cards.empty())
         m_address_range = m_cards.front()->address_range();
+    // Below are programs that are linked to fixed addresses, and handles of PyTorch; above are addresses of no processor.
+    constexpr std::uint64_t kBegin = 1ull << 39, kEnd = 1ull << 57;
+    if (m_cards.empty() || m_address_range.length != 0)
+        m_usual_host_range = {kBegin, kEnd - kBegin};
 }
 
 void Cards::set_listener(CardListener *listener) {
@@ -83,11 +96,25 @@ Result<Card *> Cards::named(const std::string &name) const {
         return refuse(ENODEV, m_why_empty);
     if (failed == std::errc() && end == text.data() + text.size()) {
         for (const auto &card : m_cards)
-            if ((module ? card->module_id() : card->index()) == number)
+            if ((module ? card->module_id() : card->number()) == number)
                 return card.get();
     }
-    return refuse(ENODEV, os::format("there is no card '{}' (a number from 0 to {}, module:N or a bus id)", name,
-                                     m_cards.size() - 1));
+    return tl::unexpected(error_unknown(name));
+}
+
+Error Cards::error_unknown(const std::string &name) const {
+    std::vector<std::uint32_t> all;
+    for (const auto &card : m_cards)
+        all.push_back(card->number());
+    std::string numbers = os::format("{}", os::join(all, ", "));
+    if (!m_hidden_by.empty())
+        numbers = os::format("{}; {} hides the others", numbers, m_hidden_by);
+    std::string sentence =
+        m_numbered_by_table
+            ? os::format("there is no card '{}': give an index of GAUDI_MAPPING_TABLE ({}), module:N or a bus id", name,
+                         numbers)
+            : os::format("there is no card '{}': give a module id ({}), module:N or a bus id", name, numbers);
+    return {ENODEV, "discover", std::move(sentence)};
 }
 
 Result<Card *> Cards::choose_default() {
@@ -99,10 +126,15 @@ Result<Card *> Cards::choose_default() {
     for (const auto &card : m_cards)
         if (card->find_session())
             return card.get();
-    if (const char *module = std::getenv("HLS_MODULE_ID"); module && *module != '\0')
-        return named(os::format("module:{}", module)).map_error([&](const Error &error) {
+    if (const char *module = variable("HLS_MODULE_ID")) {
+        auto card = named(os::format("module:{}", module)).map_error([&](const Error &error) {
             return Error{error.code, error.call, os::format("HLS_MODULE_ID={}: {}", module, error.text)};
         });
+        if (!card || variable("HABANA_VISIBLE_MODULES"))
+            return card;
+        if (const auto session = (*card)->try_open(); session || session.error().code != EBUSY)
+            return card;
+    }
     return open_any();
 }
 
@@ -132,13 +164,14 @@ Result<Card *> Cards::open_any() {
 }
 
 Result<Card *> Cards::of_descriptor(int fd) const {
-    const auto bus_id = thunk::Device(*m_library, fd).bus_id();
-    if (!bus_id && thunk::is_transient(bus_id.error().code))
-        return tl::unexpected(bus_id.error());
-    Card *card = bus_id ? by_bus_id(*bus_id) : nullptr;
-    if (!card)
-        return nullptr;
-    return is_compute_node(*m_library, *bus_id, fd).map([&](bool matches) { return matches ? card : nullptr; });
+    for (const auto &card : m_cards) {
+        const auto matches = is_compute_node(*card, fd);
+        if (!matches)
+            return tl::unexpected(matches.error());
+        if (*matches)
+            return card.get();
+    }
+    return nullptr;
 }
 
 } // namespace gaudi

@@ -33,8 +33,11 @@ std::vector<DiscoveredCard> find_cards(const thunk::Library &library) {
             continue;
         auto bus_id = control->get().bus_id();
         const auto info = control->get().hw_ip();
-        if (bus_id && info)
-            found.push_back({std::move(*bus_id), *info});
+        if (!bus_id || !info)
+            continue;
+        CardVersions versions = read_card_versions(control->get(), *bus_id, *info);
+        found.push_back(
+            {std::move(*bus_id), *info, info->module_id, std::move(versions), NodeProof(control->get().fd())});
     }
     std::sort(found.begin(), found.end(),
               [](const DiscoveredCard &a, const DiscoveredCard &b) { return a.info.module_id < b.info.module_id; });
@@ -59,6 +62,7 @@ Result<std::vector<DiscoveredCard>> choose_by_table(const std::string &table,
                           os::format("GAUDI_MAPPING_TABLE: entry with index {}: the card at {} is module {}, not {}",
                                      entry.index, entry.bus_id, card->info.module_id, entry.module_id));
         chosen.push_back(*card);
+        chosen.back().number = entry.index;
     }
     return chosen;
 }
@@ -94,6 +98,8 @@ Result<void> choose(Discovery &discovery, const char *name, Choose *by) {
         discovery.why_empty = os::format("there is no Gaudi card: {}={} selects none of the modules {}", name, value,
                                          os::join(modules, ", "));
     }
+    if (chosen->size() < discovery.cards.size())
+        discovery.hidden_by = os::format("{}={}", name, value);
     discovery.cards = std::move(*chosen);
     return {};
 }
@@ -113,6 +119,10 @@ Result<Discovery> discover_cards() {
     discovery.cards = find_cards(**library);
     if (auto chosen = choose(discovery, "GAUDI_MAPPING_TABLE", choose_by_table); !chosen)
         return tl::unexpected(chosen.error());
+    if (!variable("GAUDI_MAPPING_TABLE").empty()) {
+        discovery.numbered_by_table = true;
+        discovery.hidden_by.clear(); // the indexes are the table's own
+    }
     if (auto chosen = choose(discovery, "HABANA_VISIBLE_MODULES", choose_by_modules); !chosen)
         return tl::unexpected(chosen.error());
     return discovery;

@@ -3,9 +3,12 @@
 // HABANA_VISIBLE_MODULES choose among them.
 #pragma once
 
+#include "card_versions.h"
+#include "node_proof.h"
 #include "result.h"
 #include "thunk/library.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,12 +17,17 @@ namespace gaudi {
 struct DiscoveredCard {
     std::string bus_id;
     hlthunk_hw_ip_info info;
+    std::uint32_t number; // the card's name for users: its module id, or its index in GAUDI_MAPPING_TABLE
+    CardVersions versions;
+    NodeProof node;
 };
 
 struct Discovery {
     const thunk::Library *library = nullptr; // null: this machine has no libhl-thunk
     std::vector<DiscoveredCard> cards;       // in the user's order, else by module id
     std::string why_empty = "there is no Gaudi card";
+    bool numbered_by_table = false; // else a card's number is its module id
+    std::string hidden_by;          // the setting that leaves cards out, as NAME=VALUE; else empty
 };
 
 /// No library or no card is no error. A library that the user named and that cannot be loaded is, and so is a bad

@@ -37,6 +37,7 @@ inline constexpr LockRank kRegionPool{430, "pool of region objects"};
 inline constexpr LockRank kAddressMap{440, "address map"};
 inline constexpr LockRank kEnginePointer{445, "engine of a session"};
 inline constexpr LockRank kAbandoned{450, "abandoned allocations"};
+inline constexpr LockRank kFrameworkMemory{455, "memory that the framework allocated"};
 inline constexpr LockRank kEngineFailure{460, "failure of an engine"};
 inline constexpr LockRank kRefusal{470, "reason of a refused export"};
 inline constexpr LockRank kHostMapper{475, "way to map host memory"};

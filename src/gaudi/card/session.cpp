@@ -3,6 +3,7 @@
 
 #include "thunk/report.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 
@@ -29,9 +30,19 @@ bool Session::was_reset() const {
     return now && *now != *m_resets;
 }
 
-void Session::set_exports(const Result<void> &probed) {
+void Session::set_exports(const Result<void> &probed, std::uint64_t length) {
     const os::MutexLock lock(m_refusal_mutex);
-    if (exports() != Exports::unknown || !usable())
+    if (!usable())
+        return;
+    if (probed)
+        m_longest_export.store(std::max(m_longest_export.load(std::memory_order_relaxed), length),
+                               std::memory_order_release);
+    else
+        m_shortest_refusal.store(std::min(m_shortest_refusal.load(std::memory_order_relaxed), length),
+                                 std::memory_order_release);
+    // A mapping that is longer than the PCIe BAR is refused, and shorter ones are not.
+    const bool too_long = !probed && probed.error().code == EINVAL && length > m_identity.page_size();
+    if (exports() != Exports::unknown || too_long)
         return;
     if (!probed)
         m_why_no_exports = probed.error().text; // before the flag that lets others read it

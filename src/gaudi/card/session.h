@@ -39,8 +39,8 @@ public:
 };
 
 /// Parts stop in this order and are released in the reverse one: memory is unmapped only after copies have ended.
-enum class PartKind : unsigned { engine, host, arena, foreign };
-inline constexpr std::size_t kPartKinds = 4;
+enum class PartKind : unsigned { engine, host, arena, framework_memory, foreign };
+inline constexpr std::size_t kPartKinds = 5;
 
 class Session {
 public:
@@ -98,8 +98,12 @@ public:
     /// Whether the driver exports this card's memory: probed with the first mapping.
     enum class Exports { unknown, yes, no };
     Exports exports() const { return m_exports.load(std::memory_order_acquire); }
-    /// Records the first probe; later ones change nothing.
-    void set_exports(const Result<void> &probed);
+    /// Records a probe; the first one that tells decides.
+    /// `length` is that of the mapping whose export was probed.
+    void set_exports(const Result<void> &probed, std::uint64_t length);
+    /// The longest mapping that the driver has exported, and the shortest that it has refused.
+    std::uint64_t longest_export() const { return m_longest_export.load(std::memory_order_acquire); }
+    std::uint64_t shortest_refusal() const { return m_shortest_refusal.load(std::memory_order_acquire); }
     /// The driver's refusal, once exports() is no.
     std::string why_no_exports() const;
 
@@ -132,6 +136,7 @@ private:
     std::array<std::unique_ptr<SessionPart>, kPartKinds> m_parts GAUDI_GUARDED_BY(m_parts_mutex);
 
     std::atomic<Exports> m_exports{Exports::unknown};
+    std::atomic<std::uint64_t> m_longest_export{0}, m_shortest_refusal{UINT64_MAX};
     std::atomic<bool> m_refuses_imports{false};
     mutable os::Mutex m_refusal_mutex{rank::kRefusal};
     std::string m_why_no_exports GAUDI_GUARDED_BY(m_refusal_mutex);

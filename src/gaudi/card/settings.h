@@ -14,9 +14,15 @@ struct Limit {
     const char *name = "a setting"; // for messages; a literal
 };
 
+/// How the end of a submission is noticed.
+enum class CompletionMode {
+    automatic, // by the flag where a verification record says that its order held, else by the driver
+    flag,      // by the completion flag, where the self-test passes
+    driver,    // the driver is asked, and the completion flag never trusted
+};
+
 struct Settings {
-    /// Ask the driver for the end of each submission, and never trust the completion flag.
-    bool completion_by_driver = false;
+    CompletionMode completion = CompletionMode::automatic;
     /// Bytes of each card that allocations without a limit of their own may take.
     Limit max_memory{UINT64_MAX};
     /// Milliseconds to wait for cards in reset. The reset after the last user takes seconds; much longer means that

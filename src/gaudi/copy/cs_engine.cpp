@@ -4,7 +4,9 @@
 
 #include "gaudi/card/card.h"
 #include "gaudi/card/settings.h"
+#include "gaudi/card/verification_record.h"
 #include "packets.h"
+#include "queues.h"
 
 #include <sys/mman.h>
 
@@ -22,11 +24,6 @@ constexpr std::uint64_t kGroup = 512 << 10;
 // The most that one batch copies, and the least share of one DMA engine of a copy within a card: none may run long.
 constexpr std::uint64_t kMostPerBatch = 16 << 20;
 constexpr std::uint64_t kLeastShare = 4 << 20;
-
-// Queues of a Gaudi2: two streams of the engine for each direction, and the first one of each engine within the card.
-constexpr std::array<std::uint32_t, 2> kDownQueues = {0, 1};
-constexpr std::array<std::uint32_t, 2> kUpQueues = {4, 5};
-constexpr std::array<std::uint32_t, 8> kCardQueues = {8, 12, 48, 52, 84, 88, 120, 124};
 
 } // namespace
 
@@ -66,6 +63,14 @@ void CsEngine::set_up_lanes() {
     }
 }
 
+/// Whether the completion flag may be used on this card, if the self-test passes.
+bool CsEngine::trusts_completion_flags(const Card &card) {
+    const CompletionMode mode = settings().completion;
+    if (mode != CompletionMode::automatic)
+        return mode == CompletionMode::flag;
+    return choose_completion(find_records(card.library(), card.versions()), card.versions()).by_flag;
+}
+
 CsEngine::~CsEngine() {
     if (abandoned() != 0 || m_fork != fork_count()) { // the card may still read the ring and write to it
         m_ring_map.detach();
@@ -97,7 +102,7 @@ Result<void> CsEngine::set_up() {
     if (!mapping)
         return tl::unexpected(mapping.error());
     m_ring_map = std::move(*mapping);
-    return test_card(!settings().completion_by_driver);
+    return test_card(trusts_completion_flags(m_session.card()));
 }
 
 char *CsEngine::buffer(const Batch &batch) const {
@@ -261,7 +266,7 @@ bool CsEngine::send(Lane &lane, Stream &stream) {
     const auto fail = [&](const Error &error) GAUDI_REQUIRES(m_mutex) {
         return !m_shortage.may_end(error.code) && refuse_batch(lane, stream, error);
     };
-    if (batch.flush && m_device.library().has_flush())
+    if (batch.flush)
         if (const auto flushed = m_device.flush_pci_writes(); !flushed)
             return fail(flushed.error());
     const auto sequence = submit(stream, batch);

@@ -86,6 +86,8 @@ private:
     Result<void> set_up();
     void set_up_lanes() GAUDI_REQUIRES(m_mutex);
 
+    static bool trusts_completion_flags(const Card &card);
+
     // ---- the self-test
     Result<void> test_card(bool flags);
     Failure test_all(Channel &channel, SelfTest &test);
@@ -114,7 +116,9 @@ private:
     void complete(Batch &batch, const Failure &failure) GAUDI_REQUIRES(m_mutex);
     void refuse(const Error &error) GAUDI_REQUIRES(m_mutex);
     void abandon(Transfer &transfer) GAUDI_REQUIRES(m_mutex);
-    void end_sent(bool abandoned) GAUDI_REQUIRES(m_mutex);
+    bool is_flag_set(const Stream &stream, const Batch &batch) const;
+    bool is_over(const Stream &stream, const Batch &batch) const GAUDI_REQUIRES(m_mutex);
+    void end_sent() GAUDI_REQUIRES(m_mutex);
     void fail_all(const Error &error) GAUDI_REQUIRES(m_mutex);
     void end_waiting() GAUDI_REQUIRES(m_mutex);
     std::atomic<std::uint32_t> &completion_flag(const Stream &stream) const;

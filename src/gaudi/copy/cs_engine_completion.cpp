@@ -24,21 +24,21 @@ std::atomic<std::uint32_t> &CsEngine::completion_flag(const Stream &stream) cons
     return *reinterpret_cast<std::atomic<std::uint32_t> *>(static_cast<char *>(m_ring) + stream.flag * kFlagStride);
 }
 
+bool CsEngine::is_flag_set(const Stream &stream, const Batch &batch) const {
+    return uses_completion_flags() &&
+           static_cast<std::int32_t>(completion_flag(stream).load(std::memory_order_acquire) - batch.value) >= 0;
+}
+
 bool CsEngine::has_ended(Stream &stream, const Batch &batch) {
-    const auto is_set = [&] {
-        return static_cast<std::int32_t>(completion_flag(stream).load(std::memory_order_acquire) - batch.value) >= 0;
-    };
     if (uses_completion_flags()) {
-        if (is_set())
+        if (is_flag_set(stream, batch))
             return true;
         if (!failed() && (++stream.polls % kPollsPerClock != 0 || now_ns() - batch.sent_ns < kSilenceNs))
             return false;
     }
-    if (m_drained_by_ns != 0) { // the driver does not answer: the completion flag is the only sign of an end
-        if (is_set())
-            return true;
+    if (m_drained_by_ns != 0) { // the driver does not answer: a completion flag is the only sign of an end
         if (now_ns() > m_drained_by_ns)
-            end_sent(true);
+            end_sent();
         return false;
     }
     const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
@@ -129,12 +129,25 @@ void CsEngine::abandon(Transfer &transfer) {
             m_session.get<Arena>().abandon(region->allocation(address).base);
 }
 
-/// Ends all batches in flight with the engine's failure. If they are `abandoned`, the card may still run them.
-void CsEngine::end_sent(bool abandoned) {
+/// Whether the card certainly runs a submission no more. After a timeout its queue may still fetch the packets and write, and in
+/// a reset the driver does not say whether the engines have been halted yet.
+bool CsEngine::is_over(const Stream &stream, const Batch &batch) const {
+    if (is_flag_set(stream, batch))
+        return true;
+    const auto waited = m_device.wait(batch.sequence, std::chrono::microseconds(0));
+    if (waited)
+        return *waited == thunk::Wait::done;
+    return waited.error().code == EIO ||
+           waited.error().code == ENODEV; // aborted after the engines, or gone from the bus
+}
+
+/// Ends all batches in flight with the engine's failure. Those that the card may still run are abandoned.
+void CsEngine::end_sent() {
     for (Lane &lane : m_lanes)
         for (unsigned i = 0; i < lane.count; ++i)
             while (lane.streams[i].oldest) {
                 Batch &batch = take_oldest(lane, lane.streams[i]);
+                const bool abandoned = !is_over(lane.streams[i], batch);
                 for (unsigned part = 0; abandoned && part < batch.parts; ++part)
                     abandon(*batch.transfers[part]);
                 m_abandoned.fetch_add(abandoned ? 1 : 0, std::memory_order_relaxed);
@@ -145,7 +158,7 @@ void CsEngine::end_sent(bool abandoned) {
 /// The card was lost, and all copies in flight with it.
 void CsEngine::fail_all(const Error &error) {
     refuse(error);
-    end_sent(false);
+    end_sent();
 }
 
 void CsEngine::stop(const Error &why) {
@@ -157,7 +170,7 @@ void CsEngine::stop(const Error &why) {
     flush(kLimitMs);
     {
         const os::MutexLock lock(m_mutex);
-        end_sent(true); // those that have not ended by now may still run
+        end_sent();
     }
     end_watch();
 }

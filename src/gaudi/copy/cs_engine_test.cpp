@@ -136,7 +136,7 @@ Result<void> CsEngine::test_card(bool flags) {
         return shared ? unable(os::format(
                             "card {} is shared with the program that opened it, which holds all of its memory: "
                             "the DMA self-test has none to run in",
-                            card.index()))
+                            card.number()))
                       : Result<void>();
     const std::uint64_t begin = now_ns();
     auto out_map = thunk::map_host(m_device, test->out.data(), kBytes);
@@ -151,7 +151,7 @@ Result<void> CsEngine::test_card(bool flags) {
         return shared
                    ? unable(os::format("card {} is shared with the program that opened it, and host memory for the DMA "
                                        "self-test cannot be mapped: {}",
-                                       card.index(), (out_map ? back_map : out_map).error().text))
+                                       card.number(), (out_map ? back_map : out_map).error().text))
                    : Result<void>();
     test->out_map = std::move(*out_map);
     test->back_map = std::move(*back_map);
@@ -177,7 +177,7 @@ Result<void> CsEngine::test_card(bool flags) {
         HostMemory::get().keep(test);
     if (shared)
         return unable(os::format("card {} is shared with the program that opened it, and the DMA self-test failed: {}",
-                                 card.index(), failure->text));
+                                 card.number(), failure->text));
     if (abandoned() != 0)
         return {}; // an engine that takes no copies: another test would abandon more
     return tl::unexpected(*failure);

@@ -50,7 +50,8 @@ public:
     bool failed() const { return m_failed.load(std::memory_order_acquire); }
     /// Why; null while it takes copies.
     Failure failure() const;
-    /// From this length on, mapping host memory costs less than staging the copy.
+    /// From this length on, mapping host memory costs less than staging the copy; kNeverMapped where all is staged.
+    static constexpr std::uint64_t kNeverMapped = UINT64_MAX;
     std::uint64_t worth_mapping() const { return m_worth_mapping; }
     std::uint64_t submissions() const { return m_submissions.load(std::memory_order_relaxed); }
     /// Submissions that were given up although the card may still run them. Memory that they use is never unmapped.

@@ -71,6 +71,7 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
     }
     Session &session = found.session();
     const bool contained = found.contains(address, length);
+    found.region().expect_foreign_writes();
     place.flush = found.region().needs_flush();
     const bool reusable = found.region().origin() != Region::Origin::probed;
     if (!found.is_current())
@@ -249,6 +250,8 @@ Result<bool> Mover::post_mapped(const Operation &operation, const Ends &ends) {
     const bool up = ends.source.session != nullptr;
     const Place &card = up ? ends.source : ends.destination;
     HostRange &range = *operation.range;
+    if (card.engine->worth_mapping() == Engine::kNeverMapped && !range.is_dmabuf())
+        return operation.length < kStageBelow && post_bounced(operation, ends);
     // A registration may serve one copy only, so a first one that is not worth a mapping is staged. Only in the direction
     // down: bytes that come up would reach the user's memory after its registration may have ended.
     if (!up && operation.length < card.engine->worth_mapping() && !range.is_dmabuf() &&
@@ -275,6 +278,8 @@ bool Mover::post_cached(const Operation &operation, const Ends &ends) {
     const bool up = ends.source.session != nullptr;
     const Place &card = up ? ends.source : ends.destination;
     const std::uint64_t host = up ? operation.destination : operation.source;
+    if (card.engine->worth_mapping() == Engine::kNeverMapped)
+        return false;
     auto cached = HostCache::get().find(host, operation.length, m_cards.all().size(), card.engine->worth_mapping());
     if (!cached)
         return false;

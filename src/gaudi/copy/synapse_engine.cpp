@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "synapse_engine.h"
 
-#include "gaudi/card/adoption.h"
 #include "gaudi/card/card.h"
 #include "gaudi/host/host_access.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,10 +18,8 @@ constexpr std::uint64_t kBusyNs = 200'000'000; // that a call to SynapseAI may t
 
 /// SynapseAI, if it holds the card and copies for others.
 const Synapse *find_synapse(const Card &card) {
-    const Synapse *synapse = Synapse::loaded();
-    const bool holds = synapse && synapse->can_copy() &&
-                       is_compute_node(card.library(), card.bus_id(), synapse->descriptor()).value_or(false);
-    return holds ? synapse : nullptr;
+    const Synapse *synapse = Synapse::holder_of(card);
+    return synapse && synapse->can_copy() ? synapse : nullptr;
 }
 
 vendor::CopyDirection vendor_direction(Direction direction) {
@@ -36,7 +34,8 @@ vendor::CopyDirection vendor_direction(Direction direction) {
     return vendor::DRAM_TO_DRAM;
 }
 
-/// SynapseAI maps host memory itself and knows it by the processor's address.
+/// SynapseAI maps host memory itself and knows it by the processor's address. It takes no reference to memory that is mapped
+/// already, and its unmap ends the mapping for all: memory of others, such as PyTorch's pinned tensors, is never passed to it.
 class SynapseMapper final : public HostMapper {
 public:
     SynapseMapper(const Card &card, std::shared_ptr<SynapseStream> stream)
@@ -51,6 +50,7 @@ public:
     }
     Result<void> unmap(std::uint64_t start) override { return m_stream->unmap_host(reinterpret_cast<void *>(start)); }
     bool unmap_may_block() const override { return true; }
+    bool maps_own_memory_only() const override { return true; }
 
 private:
     const Card &m_card;
@@ -59,12 +59,9 @@ private:
 
 } // namespace
 
-bool SynapseEngine::may_serve(Card &card) {
+bool SynapseEngine::may_serve(Card &) {
     const Synapse *synapse = Synapse::loaded();
-    if (!synapse || !synapse->can_copy())
-        return false;
-    const Session *session = card.find_session();
-    return session && session->adopted() && find_synapse(card) != nullptr;
+    return synapse && synapse->can_copy();
 }
 
 Result<std::shared_ptr<Engine>> SynapseEngine::start(Session &session) {
@@ -85,7 +82,9 @@ Result<std::shared_ptr<Engine>> SynapseEngine::start(Session &session) {
 }
 
 SynapseEngine::SynapseEngine(Session &session, std::shared_ptr<SynapseStream> stream)
-    : Engine(session), m_stream(std::move(stream)) {}
+    : Engine(session), m_stream(std::move(stream)) {
+    m_worth_mapping = kNeverMapped;
+}
 
 // ---- posting --------------------------------------------------------------------------------------------------------
 
@@ -95,7 +94,8 @@ void SynapseEngine::post(Direction direction, Transfer &transfer) {
     if (failed())
         return end(transfer, copy_failure());
     m_waiting.push_back({direction, &transfer});
-    if (m_batches.empty())
+    m_waiting_bytes += transfer.length;
+    if (m_batches.empty() || m_waiting_bytes >= kMaxBytes)
         send();
 }
 
@@ -106,45 +106,87 @@ void SynapseEngine::end(Transfer &transfer, const Failure &failure) {
     count_ended(1);
 }
 
-/// Starts the first `count` waiting copies and records the event behind them.
-Result<std::uint64_t> SynapseEngine::start_copies(std::size_t count) {
-    const bool flush = std::any_of(m_waiting.begin(), m_waiting.begin() + static_cast<std::ptrdiff_t>(count),
-                                   [](const Copy &copy) { return copy.transfer->flush; });
-    if (flush && m_session.device().library().has_flush())
-        (void)m_session.device().flush_pci_writes(); // a card that takes no submissions may take no flush either
-    Result<void> started;
-    for (std::size_t i = 0; i < count && started; ++i) {
-        const Transfer &transfer = *m_waiting[i].transfer;
-        started = m_stream->copy(vendor_direction(m_waiting[i].direction), transfer.destination, transfer.source,
-                                 transfer.length);
+/// Makes writes of a NIC visible to SynapseAI's copies. It is no failure that a library lacks the call or that the driver has
+/// no flush for the card (EOPNOTSUPP): early responses to PCIe writes came to drivers together with it, so a write that a
+/// NIC has reported is in the card's memory there. Region exports nothing where the library lacks the call.
+Result<void> SynapseEngine::flush_writes() {
+    if (!m_session.device().library().has_flush())
+        return {};
+    const auto flushed = m_session.device().flush_pci_writes();
+    return !flushed && flushed.error().code == EOPNOTSUPP ? Result<void>() : flushed;
+}
+
+/// Whether a refused copy fails alone. Otherwise SynapseAI has closed the card, or the card is lost.
+bool SynapseEngine::fails_alone(const Error &refusal) const {
+    const bool about_the_copy =
+        refusal.code == EFAULT || refusal.code == EINVAL; // synMappingNotFound, synInvalidArgument
+    return about_the_copy || (refusal.code != ENODEV && is_operational());
+}
+
+/// Starts the copies of the next batch; false where the others wait for another try, or all have failed.
+bool SynapseEngine::start_copies() {
+    std::optional<Result<void>> flushed; // once for all of them
+    for (std::uint64_t bytes = 0; !m_waiting.empty() && m_started.size() < kMaxCopies && bytes < kMaxBytes;) {
+        Transfer &transfer = *m_waiting.front().transfer;
+        Result<void> started;
+        if (transfer.flush && !flushed)
+            flushed = flush_writes();
+        if (transfer.flush)
+            started = *flushed;
+        if (started)
+            started = m_stream->copy(vendor_direction(m_waiting.front().direction), transfer.destination,
+                                     transfer.source, transfer.length);
+        if (!started && m_shortage.may_end(started.error().code))
+            return false;
+        if (!started && !fails_alone(started.error())) {
+            fail_all(started.error());
+            return false;
+        }
+        m_waiting.pop_front();
+        m_waiting_bytes -= transfer.length;
+        if (!started) {
+            end(transfer, make_copy_failure(started.error()));
+            continue;
+        }
+        m_started.push_back(&transfer);
+        bytes += transfer.length;
     }
-    auto event = started ? m_stream->record_event() : tl::unexpected(started.error());
-    if (!event)
-        m_stream->synchronize(); // copies that were started must not run on when their memory is unmapped
-    return event;
+    return true;
+}
+
+/// Records the event behind the copies that were started; false where that is to be tried again.
+bool SynapseEngine::close_batch() {
+    const auto event = m_stream->record_event();
+    if (event) {
+        m_shortage.end();
+        count_submission();
+        m_batches.push_back({*event, std::exchange(m_started, {})});
+        return true;
+    }
+    if (m_shortage.may_end(event.error().code))
+        return false;
+    if (!fails_alone(event.error())) {
+        fail_all(event.error());
+        return false;
+    }
+    // Their memory may be used again as soon as their end is reported, so they must have ended.
+    const auto ended = m_stream->synchronize();
+    for (Transfer *transfer : std::exchange(m_started, {})) {
+        transfer->abandoned = !ended;
+        end(*transfer, ended ? nullptr : make_copy_failure(ended.error()));
+    }
+    if (!ended)
+        m_abandoned.fetch_add(1, std::memory_order_relaxed);
+    return true;
 }
 
 void SynapseEngine::send() {
-    while (!m_waiting.empty() && m_batches.size() < kMaxBatches) {
-        const std::size_t count = std::min(m_waiting.size(), kMaxCopies);
-        const auto event = start_copies(count);
-        if (!event && m_shortage.may_end(event.error().code))
+    while ((!m_waiting.empty() || !m_started.empty()) && m_batches.size() < kMaxBatches) {
+        const bool all_started = !m_started.empty() || start_copies();
+        if (!m_started.empty() && !close_batch())
             return;
-        if (!event &&
-            (event.error().code == ENODEV || !is_operational())) // SynapseAI has closed the card, or it is lost
-            return fail_all(event.error());
-        std::vector<Transfer *> sent;
-        for (std::size_t i = 0; i < count; ++i, m_waiting.pop_front())
-            sent.push_back(m_waiting.front().transfer);
-        if (event) {
-            m_shortage.end();
-            count_submission();
-            m_batches.push_back({*event, std::move(sent)});
-            continue;
-        }
-        const Failure failure = make_copy_failure(event.error());
-        for (Transfer *transfer : sent)
-            end(*transfer, failure);
+        if (!all_started)
+            return;
     }
 }
 
@@ -161,8 +203,10 @@ void SynapseEngine::progress() {
 void SynapseEngine::collect() {
     while (!m_batches.empty()) {
         const auto ended = m_stream->has_ended(m_batches.front().event);
-        if (!ended)
+        if (!ended) {
+            abandon_batches();
             return fail_all(ended.error());
+        }
         if (!*ended)
             return;
         const Batch batch = std::move(m_batches.front());
@@ -172,14 +216,26 @@ void SynapseEngine::collect() {
     }
 }
 
+/// SynapseAI cannot tell whether they have ended: the card may still access their memory.
+void SynapseEngine::abandon_batches() {
+    for (const Batch &batch : m_batches) {
+        for (Transfer *transfer : batch.transfers)
+            transfer->abandoned = true;
+        m_abandoned.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
 void SynapseEngine::fail_all(const Error &error) {
     set_failed(error);
     const Failure failure = copy_failure();
     for (const Batch &batch : std::exchange(m_batches, {}))
         for (Transfer *transfer : batch.transfers)
             end(*transfer, failure);
+    for (Transfer *transfer : std::exchange(m_started, {}))
+        end(*transfer, failure);
     for (const Copy &copy : std::exchange(m_waiting, {}))
         end(*copy.transfer, failure);
+    m_waiting_bytes = 0;
 }
 
 void SynapseEngine::wait() {

@@ -14,7 +14,7 @@ namespace gaudi {
 class SynapseEngine final : public Engine {
 public:
     static Result<std::shared_ptr<Engine>> start(Session &session);
-    /// Whether SynapseAI holds the card and has the functions that SynapseStream needs.
+    /// Whether SynapseAI is loaded and has the functions that SynapseStream needs: it may hold the card now or later.
     static bool may_serve(Card &card);
 
     const char *name() const override { return "synapse"; }
@@ -31,6 +31,9 @@ public:
 private:
     static constexpr std::size_t kMaxBatches = 8; // in flight
     static constexpr std::size_t kMaxCopies = 64; // per batch
+    // Per batch, after which no copy is added: the ring in which copies are staged holds several batches, so that one is
+    // drained while the next is copied.
+    static constexpr std::uint64_t kMaxBytes = 1 << 20;
 
     struct Copy {
         Direction direction;
@@ -43,15 +46,21 @@ private:
 
     SynapseEngine(Session &session, std::shared_ptr<SynapseStream> stream);
     void send() GAUDI_REQUIRES(m_mutex);
-    Result<std::uint64_t> start_copies(std::size_t count) GAUDI_REQUIRES(m_mutex);
+    Result<void> flush_writes();
+    bool fails_alone(const Error &refusal) const;
+    bool start_copies() GAUDI_REQUIRES(m_mutex);
+    bool close_batch() GAUDI_REQUIRES(m_mutex);
     void collect() GAUDI_REQUIRES(m_mutex);
     void end(Transfer &transfer, const Failure &failure) GAUDI_REQUIRES(m_mutex);
+    void abandon_batches() GAUDI_REQUIRES(m_mutex);
     void fail_all(const Error &error) GAUDI_REQUIRES(m_mutex);
 
     const std::shared_ptr<SynapseStream> m_stream; // shared with the mapper of host memory
     os::Mutex m_mutex{rank::kEngine};
     std::deque<Copy> m_waiting GAUDI_GUARDED_BY(m_mutex);
-    std::deque<Batch> m_batches GAUDI_GUARDED_BY(m_mutex); // in flight, the oldest first
+    std::uint64_t m_waiting_bytes GAUDI_GUARDED_BY(m_mutex) = 0;
+    std::vector<Transfer *> m_started GAUDI_GUARDED_BY(m_mutex); // the next batch, without its event yet
+    std::deque<Batch> m_batches GAUDI_GUARDED_BY(m_mutex);       // in flight, the oldest first
     Shortage m_shortage GAUDI_GUARDED_BY(m_mutex);
 };
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "synapse.h"
 
+#include "gaudi/card/adoption.h"
+#include "gaudi/card/card_identity.h"
+#include "os/format.h"
+#include "synapse_status.h"
+
 #include <dlfcn.h>
 #include <link.h>
 
@@ -96,9 +101,16 @@ const Synapse *Synapse::loaded() noexcept {
     return synapse.get();
 }
 
+const Synapse *Synapse::holder_of(const CardIdentity &card) noexcept {
+    const Synapse *found = loaded();
+    const int fd = found ? found->descriptor() : -1;
+    return fd >= 0 && is_compute_node(card, fd).value_or(false) ? found : nullptr;
+}
+
 Synapse::Synapse(void *library) noexcept {
 #define GAUDI_SYNAPSE_FIND(name) m_call.name = reinterpret_cast<vendor::syn##name *>(dlsym(library, "syn" #name));
     GAUDI_SYNAPSE_INFO(GAUDI_SYNAPSE_FIND)
+    GAUDI_SYNAPSE_MEMORY(GAUDI_SYNAPSE_FIND)
     GAUDI_SYNAPSE_COPY(GAUDI_SYNAPSE_FIND)
 #undef GAUDI_SYNAPSE_FIND
 }
@@ -132,6 +144,17 @@ std::vector<Synapse::Pool> Synapse::pools(int fd) const {
     if (info.mapping == 0 || info.total == 0 || info.base < info.mapping || info.base + info.total < info.base)
         return {};
     return {{.mapping = info.mapping, .begin = info.base, .size = info.total}};
+}
+
+bool Synapse::can_allocate() const noexcept { return m_call.DeviceMalloc != nullptr && m_call.DeviceFree != nullptr; }
+
+Result<void> Synapse::allocate(std::uint64_t length, std::uint64_t *address) const {
+    return vendor::outcome(m_call.DeviceMalloc(kDevice, length, 0, 0, address), "synDeviceMalloc",
+                           os::format("{} bytes", length));
+}
+
+Result<void> Synapse::free(std::uint64_t address) const {
+    return vendor::outcome(m_call.DeviceFree(kDevice, address, 0), "synDeviceFree", os::format("{:#x}", address));
 }
 
 bool Synapse::can_copy() const noexcept {

@@ -3,6 +3,7 @@
 // the process, never linked and never loaded by this library.
 #pragma once
 
+#include "gaudi/card/result.h"
 #include "synapse_abi.h"
 
 #include <cstdint>
@@ -14,6 +15,9 @@ namespace gaudi {
 #define GAUDI_SYNAPSE_INFO(X)                                                                                          \
     X(DeviceGetInfo)                                                                                                   \
     X(DeviceGetInfoV2)
+#define GAUDI_SYNAPSE_MEMORY(X)                                                                                        \
+    X(DeviceMalloc)                                                                                                    \
+    X(DeviceFree)
 #define GAUDI_SYNAPSE_COPY(X)                                                                                          \
     X(HostMap)                                                                                                         \
     X(HostUnmap)                                                                                                       \
@@ -26,11 +30,16 @@ namespace gaudi {
     X(EventQuery)                                                                                                      \
     X(EventDestroy)
 
+class CardIdentity;
+
 class Synapse {
 public:
     /// Null while no SynapseAI is loaded. Notices one that is loaded later, at little cost; one that was found stays. The
     /// caller holds no lock: the dynamic loader takes its own.
     static const Synapse *loaded() noexcept;
+
+    /// SynapseAI, if it holds this card. As loaded().
+    static const Synapse *holder_of(const CardIdentity &card) noexcept;
 
     /// A process holds one card at most, and SynapseAI calls it by this number.
     static constexpr std::uint32_t kDevice = 0;
@@ -52,6 +61,11 @@ public:
     /// The pools of the card behind SynapseAI's descriptor. Empty where SCAL does not give them.
     std::vector<Pool> pools(int fd) const;
 
+    /// Device memory out of its pool, with SynapseAI's own alignment (128 bytes in the versions that are known).
+    bool can_allocate() const noexcept;
+    Result<void> allocate(std::uint64_t length, std::uint64_t *address) const;
+    Result<void> free(std::uint64_t address) const;
+
     /// Whether it has all functions that SynapseStream needs.
     bool can_copy() const noexcept;
 
@@ -59,6 +73,7 @@ public:
     struct Calls {
 #define GAUDI_SYNAPSE_MEMBER(name) vendor::syn##name *name = nullptr;
         GAUDI_SYNAPSE_INFO(GAUDI_SYNAPSE_MEMBER)
+        GAUDI_SYNAPSE_MEMORY(GAUDI_SYNAPSE_MEMBER)
         GAUDI_SYNAPSE_COPY(GAUDI_SYNAPSE_MEMBER)
 #undef GAUDI_SYNAPSE_MEMBER
     };

@@ -85,7 +85,13 @@ static_assert(sizeof(DeviceInfoV2) == 72 && offsetof(DeviceInfoV2, fd) == 48 &&
 // synapse_api.h of [core] and [hcl], if nothing else is said.
 using synDeviceGetInfo = Status(DeviceId device, DeviceInfo *info);
 using synDeviceGetInfoV2 = Status(DeviceId device, DeviceInfoV2 *info); // [hcl] [fab]
+using synDeviceMalloc = Status(DeviceId device, std::uint64_t size, std::uint64_t wanted, std::uint32_t flags,
+                               std::uint64_t *address); // `wanted` is an address or 0; flags are 0
+using synDeviceFree = Status(DeviceId device, std::uint64_t address, std::uint32_t flags);
+// Memory that is mapped already, by whomever, is mapped no second time: synSuccess, and no reference is taken. A range that
+// overlaps a mapping without being equal to it is synInvalidArgument.
 using synHostMap = Status(DeviceId device, std::uint64_t length, const void *address);
+// Ends the mapping that starts there, whoever made it, and the memory itself where it is synHostMalloc's.
 using synHostUnmap = Status(DeviceId device, const void *address);
 using synStreamCreateGeneric = Status(StreamHandle *stream, DeviceId device, std::uint32_t flags); // [hcl] [fab]
 using synStreamDestroy = Status(StreamHandle stream); // synBusy while it works

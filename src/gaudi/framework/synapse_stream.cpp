@@ -2,57 +2,15 @@
 #include "synapse_stream.h"
 
 #include "os/format.h"
+#include "synapse_status.h"
 #include "thunk/report.h"
 
 #include <cerrno>
 
 namespace gaudi {
-namespace {
 
-struct Answer {
-    vendor::Status status;
-    int code;
-    const char *name;
-};
-
-#define GAUDI_SYNAPSE_ANSWER(status, code)                                                                             \
-    Answer { vendor::status, code, #status }
-constexpr Answer kAnswers[] = {
-    GAUDI_SYNAPSE_ANSWER(synInvalidArgument, EINVAL),
-    GAUDI_SYNAPSE_ANSWER(synOutOfHostMemory, ENOMEM),
-    GAUDI_SYNAPSE_ANSWER(synOutOfDeviceMemory, ENOMEM),
-    GAUDI_SYNAPSE_ANSWER(synNoDeviceFound, ENODEV),
-    GAUDI_SYNAPSE_ANSWER(synDeviceReset, EIO),
-    GAUDI_SYNAPSE_ANSWER(synUnsupported, EOPNOTSUPP),
-    GAUDI_SYNAPSE_ANSWER(synBusy, EBUSY),
-    GAUDI_SYNAPSE_ANSWER(synAllResourcesTaken, EAGAIN),
-    GAUDI_SYNAPSE_ANSWER(synUnavailable, EAGAIN),
-    GAUDI_SYNAPSE_ANSWER(synFail, EIO),
-    GAUDI_SYNAPSE_ANSWER(synOutOfResources, EAGAIN),
-    GAUDI_SYNAPSE_ANSWER(synUninitialized, ENODEV),
-    GAUDI_SYNAPSE_ANSWER(synSynapseTerminated, ENODEV),
-    GAUDI_SYNAPSE_ANSWER(synInvalidEventHandle, EINVAL),
-    GAUDI_SYNAPSE_ANSWER(synMappingNotFound, EFAULT),
-    GAUDI_SYNAPSE_ANSWER(synTimeout, ETIMEDOUT),
-};
-#undef GAUDI_SYNAPSE_ANSWER
-
-tl::unexpected<Error> failure(vendor::Status status, const char *call, const std::string &args = {}) {
-    for (const Answer &answer : kAnswers)
-        if (answer.status == status)
-            return tl::unexpected(
-                thunk::make_error(answer.code, call, args, os::format("SynapseAI returned {}", answer.name)));
-    return tl::unexpected(
-        thunk::make_error(EIO, call, args, os::format("SynapseAI returned {}", static_cast<std::uint32_t>(status))));
-}
-
-Result<void> outcome(vendor::Status status, const char *call, const std::string &args = {}) {
-    if (status != vendor::synSuccess)
-        return failure(status, call, args);
-    return {};
-}
-
-} // namespace
+using vendor::failure;
+using vendor::outcome;
 
 Result<std::unique_ptr<SynapseStream>> SynapseStream::create(const Synapse &synapse, std::uint32_t device) {
     constexpr const char *name = "synStreamCreateGeneric";
@@ -84,9 +42,9 @@ SynapseStream::~SynapseStream() {
     if (m_abandoned.load(std::memory_order_acquire))                                                                   \
         return tl::unexpected(thunk::make_error(ENODEV, call, {}, "SynapseAI has closed the card"));
 
-void SynapseStream::synchronize() {
-    if (m_used && !m_abandoned.load(std::memory_order_acquire))
-        (void)m_call.StreamSynchronize(m_stream);
+Result<void> SynapseStream::synchronize() {
+    GAUDI_SYNAPSE_UNLESS_ABANDONED("synStreamSynchronize")
+    return m_used ? outcome(m_call.StreamSynchronize(m_stream), "synStreamSynchronize") : Result<void>();
 }
 
 Result<void> SynapseStream::map_host(void *address, std::size_t length) {

@@ -23,13 +23,15 @@ public:
     ~SynapseStream();
     /// From any thread: SynapseAI closes the card, so no more calls are made to it, and those of this class fail.
     void abandon() { m_abandoned.store(true, std::memory_order_release); }
-    /// Waits for all copies that were started.
-    void synchronize();
+    /// Waits for all copies that were started. The framework cannot release the card meanwhile.
+    Result<void> synchronize();
     SynapseStream(const SynapseStream &) = delete;
     SynapseStream &operator=(const SynapseStream &) = delete;
 
     /// Host memory is mapped before the first copy that uses it, and until the last one has ended. SynapseAI has one list
-    /// for the process: memory that its user has mapped is mapped for this stream too. From any thread.
+    /// for the process and counts no references: to map memory that is mapped already succeeds, and to unmap it ends the
+    /// mapping of whoever made it. So only memory that the caller has allocated may be passed here. There is no call that
+    /// says whether memory is mapped. From any thread.
     Result<void> map_host(void *address, std::size_t length);
     Result<void> unmap_host(void *address);
 

@@ -41,7 +41,8 @@ bool BounceRing::set_up(std::size_t cards) {
     madvise(memory, kBytes, MADV_DONTFORK);
     m_cards = cards;
     m_memory = memory;
-    m_range = std::make_shared<HostRange>(reinterpret_cast<std::uint64_t>(memory), kBytes, cards);
+    m_range =
+        std::make_shared<HostRange>(reinterpret_cast<std::uint64_t>(memory), kBytes, cards, HostRange::Residency::own);
     m_slices.assign(kSlices, {});
     return true;
 }

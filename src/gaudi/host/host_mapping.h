@@ -21,6 +21,9 @@ public:
     /// The same for the first `length` bytes of a dma-buf.
     virtual Result<std::uint64_t> import_dmabuf(int dmabuf, std::uint64_t length) = 0;
     virtual Result<void> unmap(std::uint64_t start) = 0;
+    /// Whether mapping and unmapping memory of others could end a mapping that is not this library's: then it maps only
+    /// memory that this library has allocated, and all other memory is staged there.
+    virtual bool maps_own_memory_only() const { return false; }
     /// Whether unmap() may wait for another thread that waits for this one: it is called with no lock held then.
     virtual bool unmap_may_block() const = 0;
 };

@@ -117,6 +117,10 @@ Result<HostMapping> HostRange::make_mapping(Session &session) const {
     if (!session.usable())
         return tl::unexpected(session.why_unusable());
     std::shared_ptr<HostMapper> mapper = session.get<HostAccess>().mapper();
+    if (mapper->maps_own_memory_only() && m_residency != Residency::own && !is_dmabuf())
+        return tl::unexpected(thunk::make_error(
+            ENOTSUP, "map", session.card().bus_id(),
+            "only memory of this library is mapped through the framework; other memory is staged there"));
     // An import begins where the dma-buf does.
     const auto start = is_dmabuf() ? mapper->import_dmabuf(m_dmabuf.get(), m_offset + m_length)
                                    : mapper->map(reinterpret_cast<void *>(m_address), m_length);
@@ -159,7 +163,7 @@ Result<std::uint64_t> HostRange::map_now(Session &session, std::uint64_t address
         m_being_mapped.store(false, std::memory_order_release);
         if (!mapping) {
             if (!may_succeed_later(mapping.error().code) && session.usable()) {
-                m_refused_by[session.card().index()] = &session;
+                m_refused_by[session.card().slot()] = &session;
                 start.store(kRefused, std::memory_order_release);
             }
             return refuse(mapping.error());

@@ -20,7 +20,11 @@ namespace gaudi {
 class HostRange final : public AccountedRange {
 public:
     /// Whether HostMemory may unmap the range for others while it is idle.
-    enum class Residency { evictable, permanent };
+    enum class Residency {
+        evictable,
+        permanent,
+        own, // permanent, and allocated by this library
+    };
 
     HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards,
               Residency residency = Residency::permanent);
@@ -96,15 +100,15 @@ private:
         const std::uint64_t copies = m_copies->load(std::memory_order_acquire);
         return copies % kAbandoned != copies / kAbandoned;
     }
-    std::atomic<std::uint64_t> &slot(const Session &session) { return m_starts[session.card().index()]; }
-    const std::atomic<std::uint64_t> &slot(const Session &session) const { return m_starts[session.card().index()]; }
+    std::atomic<std::uint64_t> &slot(const Session &session) { return m_starts[session.card().slot()]; }
+    const std::atomic<std::uint64_t> &slot(const Session &session) const { return m_starts[session.card().slot()]; }
     void wait_for_copies();
     Result<HostMapping> make_mapping(Session &session) const;
     Result<HostMapping> make_mapping_with_room(Session &session) const;
     Result<std::uint64_t> map_now(Session &session, std::uint64_t address);
     Result<std::uint64_t> refuse(Error error) GAUDI_REQUIRES(m_mutex);
     bool is_refused_by(const Session &session) const GAUDI_REQUIRES(m_mutex) {
-        return m_refused_by[session.card().index()] == &session;
+        return m_refused_by[session.card().slot()] == &session;
     }
 
     const unsigned m_fork;

@@ -2,7 +2,6 @@
 #include "arena.h"
 
 #include "foreign_mappings.h"
-#include "gaudi/card/settings.h"
 #include "live_mappings.h"
 #include "os/format.h"
 #include "region_pool.h"
@@ -17,27 +16,6 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 tl::unexpected<Error> refuse(int code, const Card &card, const std::string &reason) {
     return tl::unexpected(thunk::make_error(code, "allocate", card.bus_id(), reason));
-}
-
-/// Refuses requests that no card of this size can serve, before sums of them overflow.
-Result<void> check(const Card &card, const AllocationRequest &request) {
-    if (request.length == 0)
-        return refuse(EINVAL, card, "cannot allocate 0 bytes");
-    if ((request.alignment & (request.alignment - 1)) != 0)
-        return refuse(EINVAL, card, os::format("alignment {} is not a power of two", request.alignment));
-    const std::uint64_t all = card.info().dram_size;
-    if (request.length > all || request.alignment > all)
-        return refuse(ENOMEM, card,
-                      os::format("{} bytes with alignment {} are more than the {} MiB that the card has",
-                                 request.length, request.alignment, all >> 20));
-    return {};
-}
-
-Error error_exceeds(const Card &card, std::uint64_t limit, std::uint64_t held) {
-    return thunk::make_error(
-        ENOMEM, "allocate", "",
-        os::format("UCX may hold {} MiB of card {} ({}) and holds {} MiB; free memory or raise the limit", limit >> 20,
-                   card.bus_id(), settings().max_memory.name, held >> 20));
 }
 
 } // namespace
@@ -62,7 +40,10 @@ Result<std::uint64_t> Arena::allocate(const AllocationRequest &request) {
             return *address;
     // A block starts at a multiple of a page that need not be a power of two: leave room to align inside.
     const std::uint64_t room = request.alignment > Heap::kGranule ? request.alignment : 0;
-    auto block = add_block(round_up(request.length, Heap::kGranule) + room, 0, request.limit);
+    const std::uint64_t length = round_up(request.length, Heap::kGranule) + room;
+    auto block = add_block(length, 0, request.limit);
+    if (!block && block.error().code == ENOMEM && retry_deferred_unmaps(RetryPace::Need::memory))
+        block = add_block(length, 0, request.limit);
     if (!block)
         return tl::unexpected(block.error());
     return *allocate_in(**block, request);
@@ -186,7 +167,7 @@ Result<thunk::Mapping> Arena::map_apart(const thunk::Allocation &allocation, std
     constexpr std::uint64_t kSlot = 8ull << 40;
     const std::uint64_t page = m_card.page_size();
     const std::uint64_t slot = kSlot / page * page;
-    const std::uint64_t begin = m_card.info().dram_base_address + (m_card.index() + 1) * slot;
+    const std::uint64_t begin = m_card.info().dram_base_address + (m_card.slot() + 1) * slot;
     if (m_next_address < begin || m_next_address + size > begin + slot)
         m_next_address = begin;
     Error last;
@@ -230,6 +211,8 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     // A framework that shares the card needs its memory more than the next allocation does.
     const bool may_grow = hint == 0 && !m_session.adopted();
     std::uint64_t size = std::max(least, may_grow ? plan_block(length, room) : usual <= room.left ? usual : 0);
+    if (size >= m_session.shortest_refusal()) // the driver would not export it
+        size = least;
     auto allocation = take_block(size, limit);
     if (!allocation && allocation.error().code == ENOMEM && size > least)
         allocation = take_block(size = least, limit);
@@ -256,7 +239,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     if (m_session.exports() == Session::Exports::no)
         region->forbid_export(m_session.why_no_exports());
     else if (const auto probed = region->probe_export())
-        m_session.set_exports(*probed);
+        m_session.set_exports(*probed, size);
     else
         region->defer_export();
     m_blocks.push_back(region);
@@ -270,7 +253,7 @@ void Arena::retry_export(Region &block) {
     const auto probed = block.probe_export(1);
     if (!probed)
         return;
-    m_session.set_exports(*probed);
+    m_session.set_exports(*probed, block.size());
     if (*probed)
         LiveMappings::get().republish(block);
 }
@@ -303,35 +286,43 @@ bool Arena::give_back_empty() {
     return any;
 }
 
-void Arena::retry_deferred_unmaps() {
-    std::erase_if(m_deferred, [](DeferredUnmap &deferred) {
-        return deferred.mapping.release().has_value() && deferred.allocation.release().has_value();
-    });
+bool Arena::retry_deferred_unmaps(RetryPace::Need need) {
+    return std::erase_if(m_deferred, [&](DeferredUnmap &deferred) {
+               if (!deferred.pace.is_due(need))
+                   return false;
+               const bool ended = deferred.mapping.release() && deferred.allocation.release();
+               if (!ended)
+                   deferred.pace.note_refusal();
+               return ended;
+           }) != 0;
 }
 
 void Arena::give_back_all() {
     while (!m_blocks.empty())
         give_back(m_blocks.size() - 1);
-    retry_deferred_unmaps();
+    retry_deferred_unmaps(RetryPace::Need::card);
 }
 
 Result<void> Arena::vacate() {
     const os::MutexLock lock(m_mutex);
-    std::uint64_t used = 0;
-    for (const Region *block : m_blocks)
+    std::uint64_t used = 0, count = 0;
+    for (const Region *block : m_blocks) {
         used += block->block()->heap.used();
-    if (used != 0)
+        count += block->block()->heap.allocations();
+    }
+    if (count != 0)
         return tl::unexpected(thunk::make_error(
             EBUSY, "hlthunk_open", m_card.bus_id(),
-            os::format("UCX has {} bytes allocated on card {}; free them before the framework opens it, or let the "
-                       "framework open the card first",
-                       used, m_card.index())));
+            os::format("UCX has {} allocations with {} bytes on card {}; free them before the framework opens it, or "
+                       "let the framework open the card first",
+                       count, used, m_card.number())));
     give_back_all();
     if (!m_deferred.empty())
         return tl::unexpected(thunk::make_error(
             EBUSY, "hlthunk_open", m_card.bus_id(),
-            os::format("an RDMA device still has {} blocks of card {} registered; deregister them first",
-                       m_deferred.size(), m_card.index())));
+            os::format("an RDMA device still has {} blocks of card {} registered; deregister them, and try again after "
+                       "UCX's next registration, with which it gives back those of freed memory",
+                       m_deferred.size(), m_card.number())));
     m_vacated = true;
     return {};
 }
@@ -364,22 +355,6 @@ Arena::Usage Arena::usage() const {
 }
 
 // ---- by card --------------------------------------------------------------------------------------------------------
-
-Result<std::uint64_t> allocate(Card &card, const AllocationRequest &request) {
-    if (auto possible = check(card, request); !possible)
-        return tl::unexpected(possible.error());
-    if (!card.is_open() && round_up(request.length, card.page_size()) > request.limit)
-        return tl::unexpected(error_exceeds(card, request.limit, 0));
-    const auto session = card.open();
-    if (!session)
-        return tl::unexpected(session.error());
-    return (*session)->get<Arena>().allocate(request);
-}
-
-bool free_allocation(const Region &region, std::uint64_t address) {
-    Arena *arena = region.session().find<Arena>();
-    return arena && arena->free(address);
-}
 
 Arena::Usage usage_of(const Card &card) {
     const Session *session = card.session();

@@ -2,9 +2,11 @@
 // The device memory that this library has allocated in one session: driver blocks, each divided among allocations.
 #pragma once
 
+#include "allocation_request.h"
 #include "block_plan.h"
 #include "gaudi/card/card.h"
 #include "region.h"
+#include "retry_pace.h"
 
 #include <cstdint>
 #include <optional>
@@ -12,13 +14,6 @@
 #include <vector>
 
 namespace gaudi {
-
-struct AllocationRequest {
-    std::uint64_t length = 0;
-    std::uint64_t alignment = 0;      // 0 or 1 is none
-    std::uint64_t fixed = 0;          // exactly there, or nowhere
-    std::uint64_t limit = UINT64_MAX; // bytes of driver blocks that the card may hold
-};
 
 class Arena : public SessionPart {
 public:
@@ -56,6 +51,7 @@ private:
         std::uint64_t size;
         thunk::Allocation allocation;
         thunk::Mapping mapping;
+        RetryPace pace{};
     };
 
     Result<std::uint64_t> allocate_fixed(const AllocationRequest &request) GAUDI_REQUIRES(m_mutex);
@@ -70,7 +66,8 @@ private:
     void give_back(std::size_t index) GAUDI_REQUIRES(m_mutex);
     bool give_back_empty() GAUDI_REQUIRES(m_mutex); // whether there was any
     void give_back_all() GAUDI_REQUIRES(m_mutex);
-    void retry_deferred_unmaps() GAUDI_REQUIRES(m_mutex);
+    /// At an allocation or a free; `need` says what for. Whether any succeeded.
+    bool retry_deferred_unmaps(RetryPace::Need need = RetryPace::Need::none) GAUDI_REQUIRES(m_mutex);
     bool is_abandoned(Range range) const; // whether any allocation in it is
 
     Session &m_session;
@@ -85,10 +82,6 @@ private:
     std::set<std::uint64_t> m_abandoned GAUDI_GUARDED_BY(m_abandoned_mutex); // by address
 };
 
-/// Allocates on a card, which is opened for a request that it could serve and for no other.
-Result<std::uint64_t> allocate(Card &card, const AllocationRequest &request);
-/// Frees an allocation of a live region; false when none starts at `address`.
-bool free_allocation(const Region &region, std::uint64_t address);
 /// The usage of a card's current session; all zero where there is none.
 Arena::Usage usage_of(const Card &card);
 /// Hands the card over to a framework that opens it: Card::hand_over() with the arena's consent.

@@ -29,7 +29,7 @@ void report_ambiguous(const Card &first, const Card &second, std::uint64_t addre
             {EEXIST, "map",
              os::format("{:#x} is an address on card {} ({}) and on card {} ({}) of this process; it is taken for the "
                         "first, so use one card per process, or map with hints",
-                        address, first.index(), first.bus_id(), second.index(), second.bus_id())});
+                        address, first.number(), first.bus_id(), second.number(), second.bus_id())});
 }
 
 bool confirm(Region &region) {
@@ -53,9 +53,10 @@ bool confirm(Region &region) {
 Region *ForeignMappings::publish(Range range, Region::Origin origin, std::uint64_t id) {
     Region *region = RegionPool::get().take();
     region->begin(m_session, range, origin);
-    if (m_session.exports() == Session::Exports::unknown)
+    // A refusal must be known before UCX tries to register the mapping.
+    if (m_session.exports() != Session::Exports::no && range.length > m_session.longest_export())
         if (const auto probed = region->probe_export())
-            m_session.set_exports(*probed);
+            m_session.set_exports(*probed, range.length);
     if (m_session.exports() == Session::Exports::no)
         region->forbid_export(m_session.why_no_exports());
     const os::MutexLock publication(g_publication);
@@ -281,11 +282,12 @@ bool ForeignMappings::end_failed_free(std::uint64_t handle, const Free &free) {
 
 void ForeignMappings::set_deferred_count() { m_deferred_count.store(m_deferred.size(), std::memory_order_release); }
 
-void ForeignMappings::retry_deferred_unmaps(bool wait) {
-    if (deferred_unmaps() == 0 && !wait) // else the last of them may not be freed yet
+void ForeignMappings::retry_deferred_unmaps(RetryPace::Need need) {
+    const bool needed = need != RetryPace::Need::none;
+    if (deferred_unmaps() == 0 && !needed) // else the last of them may not be freed yet
         return;
     if (!m_retry_mutex.try_lock()) { // another thread retries them
-        if (!wait)
+        if (!needed)
             return;
         m_retry_mutex.lock();
     }
@@ -293,9 +295,11 @@ void ForeignMappings::retry_deferred_unmaps(bool wait) {
     std::vector<DeferredUnmap> waiting;
     {
         const os::MutexLock lock(m_mutex);
-        for (DeferredUnmap &deferred : m_deferred)
-            deferred.trying = true;
-        waiting = m_deferred;
+        for (DeferredUnmap &deferred : m_deferred) {
+            deferred.trying = deferred.pace.is_due(need);
+            if (deferred.trying)
+                waiting.push_back(deferred);
+        }
     }
     for (const DeferredUnmap &next : waiting) {
         const bool unmapped = m_session.usable() && m_session.device().unmap(next.address).has_value();
@@ -307,8 +311,10 @@ void ForeignMappings::retry_deferred_unmaps(bool wait) {
             if (known == m_deferred.end())
                 continue; // the session has ended
             known->trying = false;
-            if (!unmapped)
+            if (!unmapped) {
+                known->pace.note_refusal();
                 continue;
+            }
             freed = known->freed ? known->handle : 0;
             m_deferred.erase(known);
             set_deferred_count();

@@ -6,6 +6,7 @@
 
 #include "gaudi/card/session.h"
 #include "region.h"
+#include "retry_pace.h"
 
 #include <atomic>
 #include <cstddef>
@@ -53,8 +54,9 @@ public:
     std::size_t deferred_unmaps() const { return m_deferred_count.load(std::memory_order_acquire); }
     /// Number of deferred unmaps that succeeded later, so far.
     std::uint64_t ended_unmaps() const { return m_ended_count.load(std::memory_order_acquire); }
-    /// Tries the deferred unmaps again; a thread that finds another one at it returns at once, unless it may `wait`.
-    void retry_deferred_unmaps(bool wait = false);
+    /// Tries the deferred unmaps again that are due (RetryPace). Where memory is needed, waits for a thread that is at it;
+    /// else returns at once.
+    void retry_deferred_unmaps(RetryPace::Need need = RetryPace::Need::none);
 
     // ---- for probing and resolving
     /// Makes a mapping known that was found by a probe or in a pool; a region that is known at its address already wins over
@@ -84,6 +86,7 @@ private:
         std::uint64_t handle; // of the allocation; 0: not seen
         bool freed = false;   // by the framework; it is freed after the unmap
         bool trying = false;  // a thread repeats the driver's call
+        RetryPace pace{};
     };
 
     Region *publish(Range range, Region::Origin origin, std::uint64_t id);

@@ -19,7 +19,7 @@ constinit os::Mutex g_probe{rank::kProbe}; // one probe at a time
 /// The part of SynapseAI's pool that holds the address. A mapping besides its pools is found by search().
 Range find_in_pools(const Synapse *synapse, const Card &card, std::uint64_t address) {
     const int fd = synapse ? synapse->descriptor() : -1;
-    if (fd < 0 || !is_compute_node(card.library(), card.bus_id(), fd).value_or(false))
+    if (fd < 0 || !is_compute_node(card, fd).value_or(false))
         return {};
     for (const Synapse::Pool &pool : synapse->pools(fd))
         if (address - pool.mapping < pool.reach())

@@ -48,6 +48,7 @@ Heap::~Heap() { munmap(m_memory, m_memory_size); }
 void Heap::reset() {
     madvise(m_memory, m_memory_size, MADV_DONTNEED); // back to zeroes
     m_used = 0;
+    m_allocations = 0;
     m_first_map = 0;
     m_second_map.fill(0);
     for (auto &heads : m_heads)
@@ -161,6 +162,7 @@ void Heap::take(std::uint32_t piece, std::uint32_t start, std::uint32_t count, s
     }
     mark(start);
     m_used += count;
+    ++m_allocations;
 }
 
 std::optional<std::uint64_t> Heap::allocate(std::uint64_t length, std::uint64_t alignment, std::uint64_t origin) {
@@ -198,6 +200,7 @@ bool Heap::free(std::uint64_t offset) {
     std::uint32_t start = granule;
     std::uint32_t count = granules(granule);
     m_used -= count;
+    --m_allocations;
     m_entries[granule].slack.store(0, std::memory_order_release);
     const std::uint32_t after = start + count;
     if (after < m_granules && is_free(after)) {

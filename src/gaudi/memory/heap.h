@@ -30,6 +30,7 @@ public:
     std::uint64_t size() const { return m_granules * kGranule; }
     std::uint64_t used() const { return m_used * kGranule; }
     bool empty() const { return m_used == 0; }
+    std::uint32_t allocations() const { return m_allocations; }
 
     // ---- one caller at a time
     /// An offset that is a multiple of `alignment` (a power of two) when `origin` is added to it, or nothing. From 1 MiB on,
@@ -81,6 +82,7 @@ private:
     static constexpr unsigned kBitLevels = 5; // 64^5 granules: more than any card has
     std::uint32_t m_granules;
     std::uint32_t m_used = 0;
+    std::uint32_t m_allocations = 0;
     Entry *m_entries = nullptr; // one per granule, on pages that cost nothing until touched
     std::array<std::atomic<std::uint64_t> *, kBitLevels> m_bits{};
     void *m_memory = nullptr;

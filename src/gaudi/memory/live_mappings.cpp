@@ -68,6 +68,13 @@ void LiveMappings::card_closed(const Card &card) {
     notify([&](MappingListener &listener) { listener.card_closed(card); });
 }
 
+bool LiveMappings::hand_over_refused(const Error &why) {
+    bool logged = false;
+    const os::MutexLock lock(m_listeners_mutex);
+    notify([&](MappingListener &listener) { logged = listener.hand_over_refused(why) || logged; });
+    return logged;
+}
+
 void LiveMappings::add_listener(Cards &cards, MappingListener &listener) {
     cards.set_listener(this);
     const os::MutexLock lock(m_listeners_mutex);

@@ -20,6 +20,8 @@ public:
     virtual void mapped(const Region &region) = 0;    // and again when it becomes exportable
     virtual void unmapping(const Region &region) = 0; // it is still mapped
     virtual void card_closed(const Card &) {}         // by the framework; after the mappings on it
+    /// A framework opens a card that this library has to keep; whether the listener has logged why.
+    virtual bool hand_over_refused(const Error &) { return false; }
 };
 
 class LiveMappings : public CardListener {
@@ -45,6 +47,8 @@ public:
     bool is_notifying() const { return m_notifier.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
     void card_closed(const Card &card) override;
+    /// Whether a listener has logged the reason.
+    bool hand_over_refused(const Error &why);
 
 private:
     LiveMappings() = default;

@@ -23,8 +23,12 @@ Result<thunk::Fd> Region::new_export() {
         return tl::unexpected(thunk::make_error(ENOENT, "export", "", "the memory was unmapped during the call"));
     if (!session().usable())
         return tl::unexpected(session().why_unusable());
+    const thunk::Device &device = session().device();
     // Whole and from the start: the mainline driver ignores the offset of an export. The importer gets the displacement.
-    auto exported = session().device().export_dmabuf(base(), export_size());
+    // Without a flush a copy could read what was there before the importer wrote.
+    Result<thunk::Fd> exported = device.library().has_flush()
+                                     ? device.export_dmabuf(base(), export_size())
+                                     : tl::unexpected(device.library().lacks("hlthunk_cs_flush_pci_hbw_writes"));
     if (!exported)
         note_refusal(exported.error());
     return exported;
@@ -112,6 +116,11 @@ Result<thunk::Fd> Region::dmabuf() {
 void Region::note_handed_out() {
     m_was_exported.store(true, std::memory_order_release);
     if (!needs_flush() && importer_may_exist())
+        m_needs_flush.store(true, std::memory_order_release);
+}
+
+void Region::expect_foreign_writes() {
+    if (origin() != Origin::own && !needs_flush() && importer_may_exist())
         m_needs_flush.store(true, std::memory_order_release);
 }
 

@@ -82,6 +82,9 @@ public:
     void note_peer_write() { m_needs_flush.store(true, std::memory_order_release); }
     /// Whether a descriptor of the mapping was ever handed out, and may still be open.
     bool was_exported() const { return m_was_exported.load(std::memory_order_acquire); }
+    /// Before a copy reads the mapping. The owner of foreign memory may have exported it itself, which no hook shows: a NIC may
+    /// write to it from the start.
+    void expect_foreign_writes();
     /// Whether a device may write to the mapping without its card, by PCIe. It stays true, because a descriptor that is still open
     /// cannot be seen: each reader flushes first.
     bool needs_flush() const { return m_needs_flush.load(std::memory_order_acquire); }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A libscal.so that maps all memory of a card at once and divides it into two pools, as SCAL does on a Gaudi2
-// (github.com/HabanaAI/Intel_Gaudi3_Software, commit adff76c, scal/src/platform/gaudi2: the user's pool follows the pools
-// for firmware, and the last 4 KiB are in no pool).
+// A libscal.so that allocates all memory of a card in one call, maps it at an address of its own choice and divides it into
+// two pools, as SCAL does on a Gaudi2 (github.com/HabanaAI/Intel_Gaudi3_Software, commit adff76c,
+// scal/src/platform/gaudi2: the user's pool follows the pools for firmware, and the last 4 KiB are in no pool). Any other
+// allocation on the card makes it fail, and a driver that maps elsewhere ends the process.
 #include "standin.h"
 
 #include "thunk/abi.h"
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -14,6 +17,15 @@ namespace {
 
 constexpr std::uint64_t kFirmwareSize = 256ull << 20;
 constexpr std::uint64_t kUnusedTail = 4096;
+
+/// Where SCAL maps the memory of a Gaudi2: the first of its addresses that is a multiple of the page in its lower 48 bits.
+std::uint64_t choose_hint(std::uint64_t page) {
+    constexpr std::uint64_t kFirst = 0x1001900000000000, kStep = 0x100000000000, kLower = (1ull << 48) - 1;
+    std::uint64_t hint = kFirst;
+    while ((hint & kLower) % page != 0)
+        hint += kStep;
+    return hint;
+}
 
 struct Scal {
     int fd = -1;
@@ -38,10 +50,16 @@ int scal_init(int fd, const char *, gaudi::vendor::ScalHandle *scal, void *) {
     made.memory = hlthunk_device_memory_alloc(fd, made.size, 0, false, false);
     if (made.memory == 0)
         return -5; // SCAL_OUT_OF_MEMORY
-    made.mapping = hlthunk_device_memory_map(fd, made.memory, 0);
+    const std::uint64_t hint = info.device_id == HL_PCI_ID_GAUDI2 ? choose_hint(page) : 0;
+    made.mapping = hlthunk_device_memory_map(fd, made.memory, hint);
     if (made.mapping == 0) {
         hlthunk_device_memory_free(fd, made.memory);
         return -1;
+    }
+    if (hint != 0 && made.mapping != hint) { // an assertion of SCAL
+        std::fprintf(stderr, "libscal stand-in: mapped at %#" PRIx64 " instead of the hint %#" PRIx64 "\n",
+                     made.mapping, hint);
+        std::abort();
     }
     s_scal = made;
     *scal = &s_scal;

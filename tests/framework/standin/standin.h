@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Common parts of the stand-ins for libSynapse.so and libscal.so on a software Gaudi2. Names, arguments and results are
-// those of the public headers that gaudi/framework_abi.h cites.
+// those of the public headers that gaudi/framework/synapse_abi.h cites.
 //
 // While STANDIN_FAULT=function:status is set, that function returns that status. With STANDIN_SHORT_INFO synDeviceGetInfo
 // fills the shorter structure of 2021. With STANDIN_SPARES_A_PAGE SCAL does not allocate the last page of the card.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A libSynapse.so that holds one card of a software Gaudi2 server, allocates from libscal's pool, and copies by command
-// submission. The old variant has no V2 calls and no generic streams.
+// submission. The old variant has no V2 calls and no generic streams. Host mappings behave as in the runtime's public
+// source (github.com/HabanaAI/Intel_Gaudi3_Software, synapse/src/runtime: device_mem_alloc.cpp, buffer_allocator.cpp): a
+// second mapping of the same range takes no reference, and one unmap ends it for all.
 #include "synapse.h"
 #include "standin.h"
 
@@ -16,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -26,6 +29,7 @@
 #define STANDIN_DECLARE(name) extern "C" gaudi::vendor::syn##name syn##name;
 GAUDI_SYNAPSE_INFO(STANDIN_DECLARE)
 GAUDI_SYNAPSE_COPY(STANDIN_DECLARE)
+GAUDI_SYNAPSE_MEMORY(STANDIN_DECLARE)
 #undef STANDIN_DECLARE
 
 using namespace gaudi;
@@ -41,7 +45,8 @@ constexpr std::uint64_t kForever = 60'000'000;     // microseconds
 
 struct Host {
     std::uint64_t length;
-    std::uint64_t mapped; // the address for the card
+    std::uint64_t mapped;   // the address for the card
+    bool allocated = false; // by synHostMalloc
 };
 
 struct Stream {
@@ -59,7 +64,10 @@ struct Event {
 
 struct State {
     std::mutex mutex;
-    std::atomic<unsigned> waiting{0}; // for the mutex
+    std::atomic<unsigned> waiting{0};  // for the mutex
+    std::atomic<unsigned> in_calls{0}; // threads
+    std::atomic<void (*)(void *)> in_call{nullptr};
+    std::atomic<void *> in_call_user{nullptr};
     void (*at_close)(void *) = nullptr;
     void *at_close_user = nullptr;
     bool initialized = false;
@@ -79,9 +87,19 @@ State &state() {
     return *s_state;
 }
 
+/// Counts a thread in while it is inside a call.
+class InCall {
+public:
+    InCall() { ++state().in_calls; }
+    ~InCall() { --state().in_calls; }
+    InCall(const InCall &) = delete;
+    InCall &operator=(const InCall &) = delete;
+};
+
 #define STANDIN_BEGIN(function)                                                                                        \
     if (const auto status = standin::find_fault(#function))                                                            \
         return static_cast<Status>(*status);                                                                           \
+    const InCall in_call;                                                                                              \
     State &own = state();                                                                                              \
     ++own.waiting;                                                                                                     \
     const std::lock_guard guard(own.mutex);                                                                            \
@@ -140,6 +158,22 @@ Status submit(const State &own, Stream &stream, std::uint32_t queue, const packe
     return synSuccess;
 }
 
+/// Whether a part of the range is mapped.
+bool overlaps_mapped(const State &own, std::uint64_t address, std::uint64_t length) {
+    const auto after = own.host.lower_bound(address);
+    if (after != own.host.end() && after->first - address < length)
+        return true;
+    return after != own.host.begin() && address - std::prev(after)->first < std::prev(after)->second.length;
+}
+
+/// Ends a mapping, whoever made it, and with it the memory if that is synHostMalloc's.
+void unmap_host(State &own, std::map<std::uint64_t, Host>::iterator at) {
+    hlthunk_memory_unmap(own.fd, at->second.mapped);
+    if (at->second.allocated)
+        munmap(reinterpret_cast<void *>(at->first), at->second.length);
+    own.host.erase(at);
+}
+
 void destroy_stream(State &own, Stream *stream) {
     (void)wait(own.fd, stream->last, kForever);
     hlthunk_memory_unmap(own.fd, stream->mapped);
@@ -187,12 +221,13 @@ STANDIN_EXPORT Status synInitialize() {
 }
 
 STANDIN_EXPORT Status synDeviceRelease(DeviceId) {
+    if (state().in_calls != 0) // the runtime waits for no thread that is inside a call
+        return synFail;
     STANDIN_BEGIN_WITH_CARD(synDeviceRelease)
     while (!own.streams.empty())
         destroy_stream(own, *own.streams.begin());
-    for (const auto &[address, host] : own.host)
-        hlthunk_memory_unmap(own.fd, host.mapped);
-    own.host.clear();
+    while (!own.host.empty())
+        unmap_host(own, own.host.begin());
     for (Event *event : own.events)
         delete event;
     own.events.clear();
@@ -212,6 +247,11 @@ STANDIN_EXPORT void standin_at_close(void (*call)(void *user), void *user) {
     const std::lock_guard guard(own.mutex);
     own.at_close = call;
     own.at_close_user = user;
+}
+
+STANDIN_EXPORT void standin_in_call(void (*call)(void *user), void *user) {
+    state().in_call_user = user;
+    state().in_call = call;
 }
 
 STANDIN_EXPORT unsigned standin_waiting() { return state().waiting; }
@@ -296,7 +336,11 @@ STANDIN_EXPORT Status synDeviceFree(DeviceId, std::uint64_t address, std::uint32
 STANDIN_EXPORT Status synHostMap(DeviceId, std::uint64_t length, const void *address) {
     STANDIN_BEGIN_WITH_CARD(synHostMap)
     const auto at = reinterpret_cast<std::uint64_t>(address);
-    if (length == 0 || find_mapped(own, at, 1) != 0)
+    if (length == 0)
+        return synInvalidArgument;
+    if (const auto known = own.host.find(at); known != own.host.end() && known->second.length == length)
+        return synSuccess; // without a reference: the next synHostUnmap ends it for everybody
+    if (overlaps_mapped(own, at, length))
         return synInvalidArgument;
     const std::uint64_t place = hlthunk_host_memory_map(own.fd, const_cast<void *>(address), 0, length);
     if (place == 0)
@@ -310,9 +354,40 @@ STANDIN_EXPORT Status synHostUnmap(DeviceId, const void *address) {
     const auto at = own.host.find(reinterpret_cast<std::uint64_t>(address));
     if (at == own.host.end())
         return synInvalidArgument;
-    hlthunk_memory_unmap(own.fd, at->second.mapped);
-    own.host.erase(at);
+    unmap_host(own, at);
     return synSuccess;
+}
+
+STANDIN_EXPORT Status synHostMalloc(DeviceId, std::uint64_t size, std::uint32_t flags, void **address) {
+    STANDIN_BEGIN_WITH_CARD(synHostMalloc)
+    if (size == 0 || flags != 0)
+        return synInvalidArgument;
+    void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return synOutOfHostMemory;
+    const std::uint64_t place = hlthunk_host_memory_map(own.fd, memory, 0, size);
+    if (place == 0) {
+        munmap(memory, size);
+        return synFail;
+    }
+    own.host.emplace(reinterpret_cast<std::uint64_t>(memory), Host{size, place, true});
+    *address = memory;
+    return synSuccess;
+}
+
+STANDIN_EXPORT Status synHostFree(DeviceId, const void *address, std::uint32_t) {
+    STANDIN_BEGIN_WITH_CARD(synHostFree)
+    const auto at = own.host.find(reinterpret_cast<std::uint64_t>(address));
+    if (at == own.host.end() || !at->second.allocated)
+        return synInvalidArgument;
+    unmap_host(own, at);
+    return synSuccess;
+}
+
+STANDIN_EXPORT std::size_t standin_host_mappings() {
+    State &own = state();
+    const std::lock_guard guard(own.mutex);
+    return own.host.size();
 }
 
 STANDIN_EXPORT_NEW Status synDeviceGetInfoV2(DeviceId, DeviceInfoV2 *info) {
@@ -414,6 +489,10 @@ STANDIN_EXPORT Status synEventRecord(EventHandle event, StreamHandle stream) {
 }
 
 STANDIN_EXPORT Status synEventQuery(EventHandle event) {
+    if (const auto call = state().in_call.load()) {
+        const InCall in_call;
+        call(state().in_call_user);
+    }
     STANDIN_BEGIN_WITH_CARD(synEventQuery)
     return wait(own.fd, static_cast<Event *>(event)->sequence, 0);
 }
