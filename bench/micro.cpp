@@ -7,6 +7,7 @@
 #include "gaudi/copy/mover.h"
 #include "gaudi/host/host_range.h"
 #include "gaudi/memory/address_map.h"
+#include "gaudi/memory/allocation.h"
 #include "gaudi/memory/arena.h"
 
 #include <benchmark/benchmark.h>

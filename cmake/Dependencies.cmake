@@ -5,4 +5,4 @@ find_package(fmt REQUIRED) # only its target fmt::fmt-header-only is used
 find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(Threads REQUIRED)
-find_path(IBVERBS_INCLUDE infiniband/verbs.h REQUIRED) # the ABI of the software HCA; the library is not used
+find_path(IBVERBS_INCLUDE infiniband/verbs.h REQUIRED) # the ABI of the software HCA, and of the NICs that `ucx_gaudi verify` drives; nothing links the library

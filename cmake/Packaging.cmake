@@ -20,7 +20,7 @@ set(CPACK_RPM_COMPRESSION_TYPE xz) # rpm of RHEL 8 and 9 reads it
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib64/cmake /usr/lib64/pkgconfig) # directories of the system
 # The libraries are private: no other package may come to need them by name, and the core lies beside the modules. The UCX
 # of the demo is the one that `ucx_gaudi demo` finds, of whatever package or wheel.
-set(CPACK_RPM_SPEC_MORE_DEFINE "%global __provides_exclude_from ^.*/(ucx-gaudi|softgaudi|softhca)/.*\\.so.*$
+set(CPACK_RPM_SPEC_MORE_DEFINE "%global __provides_exclude_from ^.*/(ucx-gaudi|ucx-gaudi-record|softgaudi|softhca)/.*\\.so.*$
 %global __requires_exclude ^(libgaudi-core\\.so\\.1|libuc[ps]\\.so\\.0|/usr/bin/pkg-config)
 %global _build_id_links none")
 

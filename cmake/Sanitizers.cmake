@@ -1,5 +1,5 @@
 # Sanitizers cover the whole build, libraries and programs alike: a sanitized library does not load into a plain
-# program. UCX_GAUDI_TEST_ENV is what every test then needs in its environment.
+# program. UCX_GAUDI_TEST_ENV is what every test needs in its environment.
 set(UCX_GAUDI_TEST_ENV "")
 # gcc's wrapper of process_vm_readv takes the other process's addresses for ours.
 set(without_cma "UCX_MODULES=^cma")
@@ -23,6 +23,9 @@ elseif(UCX_GAUDI_SANITIZE STREQUAL "thread")
 elseif(UCX_GAUDI_SANITIZE)
     message(FATAL_ERROR "UCX_GAUDI_SANITIZE is '${UCX_GAUDI_SANITIZE}'; it may be empty, address or thread")
 endif()
+
+# No verification record of the user who runs the tests.
+list(APPEND UCX_GAUDI_TEST_ENV "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/no-records")
 
 if(UCX_GAUDI_SANITIZE)
     add_compile_options(-fno-omit-frame-pointer)

@@ -168,7 +168,7 @@ function(ucx_gaudi_add_to_groups labels)
             add_custom_target(test-group-${label})
             add_dependencies(tests test-group-${label})
             set_property(GLOBAL APPEND PROPERTY UCX_GAUDI_TEST_GROUPS ${label})
-            foreach(product IN ITEMS ucx_gaudi uct_gaudi ucm_gaudi ucx_perftest_gaudi softgaudi softgaudi_stat softhca
+            foreach(product IN ITEMS ucx_gaudi gaudi_record uct_gaudi ucm_gaudi ucx_perftest_gaudi softgaudi softgaudi_stat softhca
                                      softhca_stat)
                 if(TARGET ${product}) # not all of them in a build without modules
                     add_dependencies(test-group-${label} ${product})

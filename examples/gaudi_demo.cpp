@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shows the cards of this machine and copies through each of them, with libhl-thunk alone. Only the version string of
 // the library, which it prints, tells a software card from a real one.
+#include "grouped.h"
 #include "os/format.h"
 #include "thunk/owners.h"
 
@@ -31,14 +32,8 @@ T get(Result<T> result) {
         return std::move(*result);
 }
 
-/// Formats 97536 as 97,536 in every locale.
-std::string grouped(std::uint64_t number) {
-    return number < 1000 ? gaudi::os::format("{}", number)
-                         : gaudi::os::format("{},{:03}", grouped(number / 1000), number % 1000);
-}
-
 struct Seen {
-    int index;
+    int node; // /dev/accel/accelN
     std::string bus_id;
     hlthunk_hw_ip_info info;
 };
@@ -46,16 +41,17 @@ struct Seen {
 /// Uses control nodes only: opening a card would take it from its user.
 std::vector<Seen> discover(const Library &library) {
     std::vector<Seen> cards;
-    gaudi::os::print(stdout, "{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", "card", "module", "bus id", "name",
-                     "DRAM", "SRAM", "state");
-    for (int index = 0; index < 256; ++index) {
-        const auto control = DeviceFd::open_control(library, index);
+    gaudi::os::print(stdout, "{:>4}  {:<7} {:<13} {:<8} {:>12} {:>12}  {}\n", "card", "node", "bus id", "name", "DRAM",
+                     "SRAM", "state");
+    for (int node = 0; node < 256; ++node) {
+        const auto control = DeviceFd::open_control(library, node);
         if (!control)
             continue;
-        const Seen card{index, get(control->get().bus_id()), get(control->get().hw_ip())};
+        const Seen card{node, get(control->get().bus_id()), get(control->get().hw_ip())};
         const auto stats = get(control->get().open_stats());
-        gaudi::os::print(stdout, "{:>4} {:>7}  {:<13} {:<8} {:>12} {:>12}  {}\n", index, card.info.module_id,
-                         card.bus_id, reinterpret_cast<const char *>(card.info.card_name),
+        gaudi::os::print(stdout, "{:>4}  {:<7} {:<13} {:<8} {:>12} {:>12}  {}\n", card.info.module_id,
+                         gaudi::os::format("accel{}", node), card.bus_id,
+                         reinterpret_cast<const char *>(card.info.card_name),
                          gaudi::os::format("{} MB", grouped(card.info.dram_size >> 20)),
                          gaudi::os::format("{} KB", grouped(card.info.sram_size >> 10)),
                          stats.is_compute_ctx_active ? "in use" : "free");
@@ -100,7 +96,7 @@ bool copy_through(const Library &library, const Seen &card, std::vector<std::uin
     const DeviceFd opened = get(DeviceFd::open(library, card.bus_id));
     const Device &device = opened.get();
     for (std::size_t i = 0; i < out.size(); ++i)
-        out[i] = static_cast<std::uint32_t>(i * 2654435761u) + static_cast<std::uint32_t>(card.index);
+        out[i] = static_cast<std::uint32_t>(i * 2654435761u) + card.info.module_id;
     std::fill(back.begin(), back.end(), 0);
 
     Allocation allocation = get(allocate(device, kBytes));
@@ -112,7 +108,7 @@ bool copy_through(const Library &library, const Seen &card, std::vector<std::uin
     const double down = copier.copy(kQueueDown, source.get(), memory.get(), kBytes);
     const double up = copier.copy(kQueueUp, memory.get(), destination.get(), kBytes);
     const bool same = out == back;
-    gaudi::os::print(stdout, "{:>4} {:>12.1f} GB/s {:>12.1f} GB/s   {}\n", card.index, kBytes / down / 1e9,
+    gaudi::os::print(stdout, "{:>4} {:>12.1f} GB/s {:>12.1f} GB/s   {}\n", card.info.module_id, kBytes / down / 1e9,
                      kBytes / up / 1e9, same ? "every byte arrived" : "BYTES DIFFER");
     std::fflush(stdout);
     return same;

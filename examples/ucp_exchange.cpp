@@ -5,6 +5,7 @@
 //                                    (softgaudi_stat); without it, as on real cards, nothing is counted
 //     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA is softhca_stat. On a virtual
 //                                    clock (docs/softgaudi.md) it also shows the time that each took
+#include "grouped.h"
 #include "moved.h"
 #include "os/format.h"
 #include "ucp_side.h"
@@ -63,12 +64,6 @@ struct Outcome {
     bool good = false; // every byte arrived
     Moved moved;
 };
-
-/// Formats 134217728 as 134,217,728 in every locale.
-std::string grouped(std::uint64_t number) {
-    return number < 1000 ? gaudi::os::format("{}", number)
-                         : gaudi::os::format("{},{:03}", grouped(number / 1000), number % 1000);
-}
 
 std::string size_text(std::uint64_t bytes) {
     return bytes == 0         ? "-"

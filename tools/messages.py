@@ -16,6 +16,14 @@ PLACEHOLDER = "…"
 
 # Files whose text is no message to a user.
 OTHER_FILES = {
+    "cli/verify/register.cpp": "the register of assumptions, in docs/assumptions.md",
+    "cli/verify/summary.cpp": "the table of `ucx_gaudi verify`",
+    "cli/verify/findings.cpp": "the same",
+    **{f"cli/verify/step_{step}.cpp": "what `ucx_gaudi verify` did and saw"
+       for step in ("copies", "descriptors", "export", "host", "import", "machine", "memory", "nic", "open", "soak", "synapse",
+                    "window")},
+    "cli/verify/rdma_loopback.cpp": "the same",
+    "cli/verify/bench.cpp": "the same",
     "os/lock_rank.h": "aborts of debug builds, for developers",
     "uct/config.cpp": "descriptions of settings, which `ucx_info -f` prints",
 }
@@ -48,6 +56,8 @@ OTHER_TEXTS = {
     "one of … cards",            # the object of a wait
     "remote key",                # the call of an error
     "import sys; print(*sys.path[1:], sep='\\n')",  # a program for python3
+    "ucx-gaudi verification record 1",  # the format of a file
+    "timed out",                 # ucx_gaudi replay: the status of a wait
     "usage: ucx_gaudi… [OPTIONS]…",  # the first line of the help
     "-- COMMAND [ARGS]",
     "the UCX of …",              # the name of a UCX

@@ -6,7 +6,7 @@
 #include "os/format.h"
 #include "places.h"
 #include "report.h"
-#include "ucx.h"
+#include "usable_ucx.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ struct ChosenUcx {
 };
 
 OrSentence<ChosenUcx> resolve_named(const std::string &name) {
-    const auto ucx = resolve_ucx(name);
+    const auto ucx = resolve_usable_ucx(name);
     if (!ucx)
         return Sentence(ucx.error());
     return ChosenUcx{name, check_ib_module(*ucx, name).has_value()};

@@ -13,7 +13,7 @@ Json card_json(const CardReport &card) {
     for (const Holder &holder : card.holders)
         holders.push_back({{"pid", holder.pid}, {"command", holder.command}});
     return {
-        {"index", card.index},
+        {"index", card.number},
         {"module_id", card.module_id},
         {"bus_id", card.bus_id},
         {"model", card.model},
@@ -21,6 +21,8 @@ Json card_json(const CardReport &card) {
         {"memory_total_bytes", card.memory_total},
         {"memory_free_bytes", card.memory_free ? Json(*card.memory_free) : Json()},
         {"state", card.state},
+        {"completion", card.completion_by_flag ? "flag" : "driver"},
+        {"completion_reason", card.completion_reason},
         {"in_use", card.in_use},
         {"holders", std::move(holders)},
     };

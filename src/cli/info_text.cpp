@@ -30,6 +30,7 @@ public:
             m_text += os::format("{}\n", row.back());
         }
     }
+    void end_paragraph() { m_text += '\n'; }
     std::string take() { return std::move(m_text); }
 
 private:
@@ -50,7 +51,7 @@ std::string holder_text(const CardReport &card) {
 }
 
 Row row(const CardReport &card) {
-    return {std::to_string(card.index),
+    return {std::to_string(card.number),
             std::to_string(card.module_id),
             card.bus_id,
             card.card_name.empty() ? card.model : os::format("{} ({})", card.model, card.card_name),
@@ -103,10 +104,14 @@ std::string format_text(const Report &report) {
         return out.take();
     }
     out.line("cards", os::format("{}\n", report.cards.size()));
-    std::vector<Row> rows = {{"index", "module", "bus id", "model", "memory", "free", "state", "holder"}};
+    std::vector<Row> rows = {{"card", "module", "bus id", "model", "memory", "free", "state", "holder"}};
     for (const CardReport &card : report.cards)
         rows.push_back(row(card));
     out.table(rows);
+    out.end_paragraph();
+    for (const CardReport &card : report.cards)
+        out.line(os::format("completion {}", card.number),
+                 os::format("{}: {}", card.completion_by_flag ? "flag" : "driver", card.completion_reason));
     return out.take();
 }
 

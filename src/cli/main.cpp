@@ -4,7 +4,10 @@
 #include "info.h"
 #include "os/format.h"
 #include "places.h"
+#include "record.h"
+#include "replay.h"
 #include "run.h"
+#include "verify/verify.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,7 +28,10 @@ public:
     Help() { column_width(24); }
     std::string make_usage(const CLI::App *app, std::string) const override {
         const std::string name = app->get_parent() ? os::format(" {}", app->get_name()) : " COMMAND";
-        return os::format("usage: ucx_gaudi{} [OPTIONS]{}\n", name, name == " run" ? " -- COMMAND [ARGS]" : "");
+        return os::format("usage: ucx_gaudi{} [OPTIONS]{}\n", name,
+                          name == " run" || name == " record" ? " -- COMMAND [ARGS]"
+                          : name == " replay"                 ? " FILE"
+                                                              : "");
     }
 };
 
@@ -66,7 +72,8 @@ CLI::App *add_run(CLI::App &app, RunOptions &options) {
         ->option_text("MODEL");
     run->add_option("--pace", options.pace, "Speed of the cards, as in down:25,up:25")->option_text("PACE");
     run->add_option("--faults", options.faults, "Faults to inject, as in open@1#1=EAGAIN")->option_text("FAULTS");
-    run->add_option("--quirks", options.quirks, "mainline, posted or both")->option_text("QUIRKS");
+    run->add_option("--quirks", options.quirks, "Names from docs/softgaudi.md, as in mainline,posted")
+        ->option_text("QUIRKS");
     run->add_option("--dir", options.directory, "Directory on tmpfs for cards that several runs share")
         ->option_text("DIR");
     run->add_option("--ucx", options.ucx,
@@ -80,6 +87,45 @@ CLI::App *add_run(CLI::App &app, RunOptions &options) {
     run->add_flag("--topology", options.topology, "Show UCX the PCIe switches of the cards and NICs");
     run->add_flag("-v,--verbose", options.verbose, "Print the variables that are set, and the command");
     return run;
+}
+
+CLI::App *add_record(CLI::App &app, RecordOptions &options) {
+    CLI::App *record = app.add_subcommand("record", "Run a program and record its calls of libhl-thunk");
+    record->footer(
+        "On softgaudi: ucx_gaudi run -- ucx_gaudi record -o FILE -- COMMAND. docs/record.md describes FILE.");
+    record->add_option("-o,--output", options.output, "File to write the recording to")
+        ->required()
+        ->option_text("FILE");
+    record->add_option("--size", options.size_mib, "Size of the file at most, in MiB (default: 256)")
+        ->check(CLI::Range(1, 1 << 20))
+        ->option_text("MIB");
+    return record;
+}
+
+CLI::App *add_replay(CLI::App &app, std::string &file) {
+    CLI::App *replay = app.add_subcommand("replay", "Make the calls of a recording again and compare the answers");
+    replay->footer("On softgaudi, unless GAUDI_THUNK names a libhl-thunk. Returns 1 if an answer differs.");
+    replay->add_option("FILE", file, "Recording of ucx_gaudi record")->required()->option_text(" ");
+    return replay;
+}
+
+CLI::App *add_verify(CLI::App &app, VerifyOptions &options) {
+    CLI::App *verify =
+        app.add_subcommand("verify", "Try on a card what ucx-gaudi assumes about cards and their driver");
+    verify->footer(
+        "It needs a card that nothing uses, and touches only memory of its own. docs/verify.md describes the "
+        "steps, the file and the record that it writes.");
+    verify->add_option("--card", options.card, "The card, as in module:3 (default: one that nothing uses)")
+        ->option_text("module:N");
+    verify->add_option("--nic", options.nic, "RDMA device for the loopback (default: the first with an active port)")
+        ->option_text("DEV");
+    verify->add_flag("--with-synapse", options.with_synapse,
+                     "Also acquire the card through SynapseAI, and copy beside it");
+    verify->add_option("--soak", options.soak_seconds, "Seconds of copies on all queues at once (default: 60)")
+        ->check(CLI::Range(1, 86400))
+        ->option_text("SECONDS");
+    verify->add_option("--json", options.json, "Write the report, for programs and for us")->option_text("FILE");
+    return verify;
 }
 
 CLI::App *add_enable(CLI::App &app, const char *name, const char *description, EnableOptions &options) {
@@ -100,7 +146,10 @@ CLI::App *add_enable(CLI::App &app, const char *name, const char *description, E
 
 int main_of(std::vector<std::string> words) {
     RunOptions options;
+    RecordOptions record;
+    std::string recording;
     EnableOptions enable;
+    VerifyOptions verify;
     bool json = false;
     std::string demo_ucx;
     CLI::App app("Intel Gaudi support for stock UCX", "ucx_gaudi");
@@ -111,8 +160,11 @@ int main_of(std::vector<std::string> words) {
     demo_command->add_option("--ucx", demo_ucx, "UCX to show it on, as for run (default: the best one that is found)")
         ->option_text("NAME|DIR");
     const CLI::App *run_command = add_run(app, options);
+    const CLI::App *record_command = add_record(app, record);
+    const CLI::App *replay_command = add_replay(app, recording);
     CLI::App *info_command = app.add_subcommand("info", "Show the cards, libraries and modules of this machine");
     info_command->add_flag("--json", json, "Print JSON, for programs");
+    const CLI::App *verify_command = add_verify(app, verify);
     const CLI::App *plugin_path = app.add_subcommand("plugin-path", "Print the module directory, for UCX_PLUGIN_PATH");
 
     const CLI::App *enable_command =
@@ -137,8 +189,8 @@ int main_of(std::vector<std::string> words) {
     std::reverse(words.begin(), words.end()); // the order that CLI11 expects
     try {
         app.parse(std::move(words));
-    } catch (const CLI::RequiredError &) {
-        return report_usage(app, "no command is given");
+    } catch (const CLI::RequiredError &error) {
+        return report_usage(app, app.get_subcommands().empty() ? "no command is given" : error.what());
     } catch (const CLI::ParseError &error) {
         return error.get_exit_code() == 0 ? app.exit(error) : report_usage(app, error.what());
     }
@@ -147,14 +199,24 @@ int main_of(std::vector<std::string> words) {
             return report_usage(app, "run needs a command after --, as in: ucx_gaudi run -- ucx_info -d");
         return run_program(options);
     }
+    if (*record_command) {
+        record.command = options.command;
+        if (record.command.empty())
+            return report_usage(app, "record needs a command after --, as in: ucx_gaudi record -o FILE -- ucx_info -d");
+        return run_record(record);
+    }
     if (!options.command.empty())
-        return report_usage(app, "only run takes a command after --");
+        return report_usage(app, "only run and record take a command after --");
+    if (*replay_command)
+        return run_replay(recording);
     if (*demo_command)
         return run_demo(demo_ucx);
     if (*enable_command)
         return run_enable(enable);
     if (*disable_command)
         return run_disable(enable);
+    if (*verify_command)
+        return run_verify(verify);
     return *plugin_path ? print_plugin_path() : run_info(json);
 }
 

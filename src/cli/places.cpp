@@ -41,6 +41,10 @@ OrSentence<fs::path> find_module_directory() { return find_library_file("ucx-gau
 
 OrSentence<fs::path> find_softgaudi_library() { return find_library_file("softgaudi", "softgaudi/libhl-thunk.so"); }
 
+OrSentence<fs::path> find_recorder_library() {
+    return find_library_file("ucx-gaudi-tools", "ucx-gaudi-record/libhl-thunk.so");
+}
+
 OrSentence<fs::path> find_softhca_library() { return find_library_file("softhca", "softhca/libsofthca.so"); }
 
 OrSentence<fs::path> find_program(const std::string &name) {
@@ -52,9 +56,10 @@ OrSentence<fs::path> find_program(const std::string &name) {
     for (const fs::path &path : {*programs / name, hidden})
         if (fs::exists(path, error))
             return path;
-    return Sentence(os::format("{} is missing; install ucx-gaudi-tools, softgaudi and softhca again, or build with the "
-                               "headers of a UCX",
-                               hidden.string()));
+    return Sentence(
+        os::format("the program {} is neither in {} nor in {}; install ucx-gaudi-tools, softgaudi and softhca "
+                   "again, or build with the headers of a UCX",
+                   name, programs->string(), hidden.parent_path().string()));
 }
 
 fs::path fetched_ucx_directory() {

@@ -16,6 +16,9 @@ OrSentence<std::filesystem::path> find_module_directory();
 /// The libhl-thunk of the software Gaudi.
 OrSentence<std::filesystem::path> find_softgaudi_library();
 
+/// The libhl-thunk that records calls.
+OrSentence<std::filesystem::path> find_recorder_library();
+
 /// The software HCA, for LD_PRELOAD.
 OrSentence<std::filesystem::path> find_softhca_library();
 

@@ -13,7 +13,7 @@
 namespace gaudi::cli {
 
 struct CardReport {
-    unsigned index = 0;
+    std::uint32_t number = 0; // the name for users, see CardIdentity
     std::uint32_t module_id = 0;
     std::string bus_id;
     std::string model;     // the generation: gaudi2
@@ -21,6 +21,8 @@ struct CardReport {
     std::uint64_t memory_total = 0;
     std::optional<std::uint64_t> memory_free;
     std::string state;
+    bool completion_by_flag = false; // the default of UCX_GAUDI_CPY_COMPLETION=auto
+    std::string completion_reason;
     bool in_use = false;
     std::vector<Holder> holders; // may be empty for a card in use: this user may not see all processes
 };

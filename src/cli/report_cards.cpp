@@ -3,10 +3,12 @@
 #include "report.h"
 
 #include "gaudi/card/cards.h"
+#include "gaudi/card/verification_record.h"
 #include "thunk/owners.h"
 
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace gaudi::cli {
 namespace {
@@ -81,13 +83,21 @@ OrSentence<std::vector<CardReport>> report_cards() {
     for (const auto &card : (*cards)->all()) {
         const hlthunk_hw_ip_info &info = card->info();
         CardReport report;
-        report.index = card->index();
+        report.number = card->number();
         report.module_id = card->module_id();
         report.bus_id = card->bus_id();
         report.model = model_name(info.device_id);
         const auto *name = reinterpret_cast<const char *>(info.card_name);
         report.card_name.assign(name, ::strnlen(name, sizeof info.card_name));
         report.memory_total = info.dram_size;
+        if (card->takes_submissions()) {
+            CompletionDefault completion =
+                choose_completion(find_records(card->library(), card->versions()), card->versions());
+            report.completion_by_flag = completion.by_flag;
+            report.completion_reason = std::move(completion.reason);
+        } else {
+            report.completion_reason = "this generation takes no command submissions";
+        }
         report.state = "gone"; // the state if its control node does not open any more
         if (const auto at = control.find(card->bus_id()); at != control.end())
             query(at->second.get(), report);

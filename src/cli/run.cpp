@@ -9,9 +9,9 @@
 #include "path_list.h"
 #include "places.h"
 #include "private_directory.h"
+#include "record/format.h"
 #include "topology.h"
-#include "ucx.h"
-#include "ucx_probe.h"
+#include "usable_ucx.h"
 
 #include <sys/stat.h>
 
@@ -19,8 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -65,32 +63,6 @@ std::string quote(const std::string &word) {
     return out;
 }
 
-/// Whether the text of a libucs shows that it loads the modules: it knows the setting, and has no statistics. To load it in
-/// order to ask takes hundreds of times as long.
-bool loads_modules(const fs::path &libucs) {
-    std::ifstream file(libucs, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return text.find("PLUGIN_PATH") != std::string::npos && text.find("ucs_stats_node_alloc") == std::string::npos;
-}
-
-/// In a UCX that does not load the modules, a program would run without Gaudi and without a word about it.
-OrSentence<void> check_usable(const Ucx &ucx, const std::string &name) {
-    std::error_code error;
-    if (!fs::exists(ucx.libucp, error))
-        return Sentence(os::format("--ucx {}: there is no libucp beside {}; use a whole UCX of 1.22 or later", name,
-                                   ucx.libucs.string()));
-    if (loads_modules(ucx.libucs))
-        return {};
-    const auto probed = UcxProbe(ucx.libucp.string()).read_answer();
-    if (!probed)
-        return Sentence(os::format("--ucx {}: {} does not load: {}; use a UCX that runs on this machine", name,
-                                   ucx.libucp.string(), probed.error()));
-    const std::string why = explain_unusable(*probed);
-    if (!why.empty())
-        return Sentence(os::format("--ucx {}: UCX {} in {} {}", name, probed->version, ucx.libraries.string(), why));
-    return {};
-}
-
 /// Open MPI opens UCX only on devices that it knows, and its other transports read the memory of cards with the processor,
 /// which crashes.
 void choose_ucx_in_open_mpi(Environment &environment) {
@@ -123,11 +95,11 @@ private:
 OrSentence<void> RunSetup::choose_ucx(const std::string &name) {
     if (name.empty())
         return {}; // the program uses its own UCX
-    auto named = resolve_ucx(name);
+    auto named = resolve_usable_ucx(name);
     if (!named)
         return Sentence(named.error());
     m_ucx = std::move(*named);
-    return check_usable(*m_ucx, name);
+    return {};
 }
 
 OrSentence<void> RunSetup::choose_server(const std::string &directory) {
@@ -200,6 +172,9 @@ OrSentence<std::string> RunSetup::find_ucx_libraries() {
 }
 
 OrSentence<void> RunSetup::prepare(const RunOptions &options) {
+    if (std::getenv(record::kFileVariable))
+        return Sentence(
+            "run inside record would not be recorded: use ucx_gaudi run ... -- ucx_gaudi record -o FILE -- COMMAND");
     const auto modules = find_module_directory();
     if (!modules)
         return Sentence(modules.error());

@@ -37,12 +37,17 @@ fs::path find_library(const std::vector<fs::path> &files, const std::string &sta
     return found == files.end() ? fs::path() : *found;
 }
 
+/// The directory of ucx_info: bin beside that of the libraries, which may be lib, lib64 or lib/x86_64-linux-gnu.
+fs::path find_programs_of(const fs::path &libraries) {
+    for (const fs::path &prefix : {libraries.parent_path(), libraries.parent_path().parent_path()})
+        if (is_present(prefix / "bin" / "ucx_info"))
+            return prefix / "bin";
+    return {};
+}
+
 std::optional<Ucx> find_ucx_at(const fs::path &directory) {
-    if (is_present(directory / "libucs.so.0")) {
-        const fs::path programs = directory.parent_path() / "bin";
-        return Ucx{directory, directory / "libucs.so.0", directory / "libucp.so.0", false,
-                   is_present(programs / "ucx_info") ? programs : fs::path()};
-    }
+    if (is_present(directory / "libucs.so.0"))
+        return Ucx{directory, directory / "libucs.so.0", directory / "libucp.so.0", false, find_programs_of(directory)};
     const std::vector<fs::path> files = list_entries(directory);
     const fs::path libucs = find_library(files, "libucs-");
     if (libucs.empty())
@@ -60,7 +65,8 @@ std::vector<std::string> list_names(const std::vector<FetchedUcx> &builds) {
 } // namespace
 
 std::vector<Ucx> find_ucx_in(const fs::path &directory) {
-    std::vector<fs::path> places = {directory, directory / "lib", directory / "lib64", directory / "libucx" / "lib"};
+    std::vector<fs::path> places = {directory, directory / "lib", directory / "lib64",
+                                    directory / "lib/x86_64-linux-gnu", directory / "libucx/lib"};
     for (const fs::path &entry : list_entries(directory)) {
         if (entry.extension() == ".libs") // where wheels have the libraries that they bundle
             places.push_back(entry);

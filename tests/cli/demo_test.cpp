@@ -38,6 +38,13 @@ TEST(Demo, unknown_ucx_is_refused) {
     EXPECT_THAT(got.err, HasSubstr("/nowhere"));
 }
 
+TEST(Demo, old_ucx_is_refused_before_anything_is_shown) {
+    const Result got = result({"demo", "--ucx", "rapids-1.21"});
+    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.out, "");
+    EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: --ucx rapids-1.21: UCX 1.21.0 in "));
+}
+
 TEST(Demo, machine_without_ucx_shows_the_cards_and_says_what_is_missing) {
     ::setenv("GAUDI_ENGINES", "/nowhere", 1);
     ::setenv("PATH", "/nowhere", 1); // without python3, whose packages may have a UCX

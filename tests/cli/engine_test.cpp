@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <ostream>
 
 namespace cli {
@@ -107,10 +110,10 @@ TEST_P(Ucx, ucx_info_prints_the_capabilities_of_the_transport) {
 TEST_P(Ucx, ucx_info_lists_the_settings) {
     const Result got = on({"ucx_info", "-f"});
     EXPECT_EQ(got.code, 0);
-    for (const char *name :
-         {"UCX_GAUDI_COPY_DEVICE=auto", "UCX_GAUDI_COPY_MAX_MEMORY=inf", "UCX_GAUDI_COPY_DMABUF=try",
-          "UCX_GAUDI_COPY_OPEN_TIMEOUT=15", "UCX_GAUDI_COPY_MAX_MAPPED_HOST=auto", "UCX_GAUDI_CPY_COMPLETION=flag",
-          "UCX_GAUDI_CPY_BW=", "UCX_GAUDI_CPY_LATENCY=", "UCX_GAUDI_CPY_OVERHEAD=", "UCX_GAUDI_GDR_DEVICE_ID="})
+    for (const char *name : {"UCX_GAUDI_COPY_DEVICE=auto", "UCX_GAUDI_COPY_MAX_MEMORY=inf", "UCX_GAUDI_COPY_DMABUF=try",
+                             "UCX_GAUDI_COPY_OPEN_TIMEOUT=15", "UCX_GAUDI_COPY_MAX_MAPPED_HOST=auto",
+                             "UCX_GAUDI_CPY_COMPLETION=auto", "UCX_GAUDI_CPY_BW=", "UCX_GAUDI_CPY_FRAMEWORK=n",
+                             "UCX_GAUDI_CPY_LATENCY=", "UCX_GAUDI_CPY_OVERHEAD=", "UCX_GAUDI_GDR_DEVICE_ID="})
         EXPECT_THAT(got.out, HasSubstr(name));
 }
 
@@ -197,6 +200,27 @@ TEST(FetchedUcx, old_ucx_is_refused) {
     EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: --ucx rapids-1.21: UCX 1.21.0 in " UCX_GAUDI_ENGINES
                                    "/rapids-1.21/libucx/lib is older than 1.22 "));
 }
+
+class Prefix : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(Prefix, installed_ucx_is_found_with_its_programs) {
+    namespace fs = std::filesystem;
+    const fs::path prefix = fs::path(::testing::TempDir()) / ("prefix-" + std::to_string(::getpid()));
+    const fs::path libraries = prefix / GetParam();
+    fs::create_directories(libraries.parent_path());
+    fs::create_symlink(UCX_GAUDI_ENGINES "/rapids-1.22/libucx/lib", libraries);
+    fs::create_symlink(UCX_GAUDI_ENGINES "/rapids-1.22/libucx/bin", prefix / "bin");
+    const Result got = result(run({"--ucx", prefix}, {"sh", "-c", "command -v ucx_info && ucx_info -v"}));
+    fs::remove_all(prefix);
+    EXPECT_EQ(got.code, 0) << got.err;
+    EXPECT_THAT(got.out, HasSubstr((prefix / "bin" / "ucx_info").string()));
+    EXPECT_THAT(got.out, HasSubstr("# Library version: 1.22.0\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Prefix, ::testing::Values("lib", "lib64", "lib/x86_64-linux-gnu"),
+                         [](const auto &one) {
+                             return std::string(one.index == 0 ? "lib" : one.index == 1 ? "lib64" : "multiarch");
+                         });
 
 } // namespace
 } // namespace cli

@@ -53,10 +53,12 @@ TEST_F(Info, text_lists_libraries_modules_and_cards) {
     EXPECT_THAT(got.out, HasSubstr("\n                 libuct_gaudi.so.0\n"));
     EXPECT_THAT(got.out, HasSubstr("\nUCX_PLUGIN_PATH: does not contain the module directory"));
     EXPECT_THAT(got.out, HasSubstr("\ncards:           8\n"));
-    EXPECT_THAT(got.out, HasSubstr("\nindex  module  bus id        model           memory     free       state        "
-                                   "holder\n0      0       0000:34:00.0  gaudi2 (HL225)  97536 MiB  97536 MiB  "
+    EXPECT_THAT(got.out, HasSubstr("\ncard  module  bus id        model           memory     free       state        "
+                                   "holder\n0     0       0000:34:00.0  gaudi2 (HL225)  97536 MiB  97536 MiB  "
                                    "operational  -\n"));
-    EXPECT_THAT(got.out, ContainsRegex("\n7      7       .*operational  -\n$"));
+    EXPECT_THAT(got.out, ContainsRegex("\n7     7       .*operational  -\n\ncompletion 0:    flag: " SOFTGAUDI_DIRECTORY
+                                       "/ucx-gaudi-verified/verified-softgaudi.json says that the order held for 60 "
+                                       "s\ncompletion 1:    flag: .*\ncompletion 7:    flag: [^\n]*\n$"));
 }
 
 TEST_F(Info, json_has_every_field_of_eight_cards) {
@@ -218,6 +220,15 @@ TEST_F(Info, mapping_table_sets_the_order) {
     ASSERT_EQ(out.at("cards").size(), 2u);
     EXPECT_EQ(out.at("cards")[0].at("module_id"), 3);
     EXPECT_EQ(out.at("cards")[1].at("module_id"), 0);
+}
+
+TEST_F(Info, cards_are_numbered_by_module_where_some_are_hidden) {
+    ::setenv("HABANA_VISIBLE_MODULES", "6,2", 1);
+    const Json out = json();
+    ASSERT_EQ(out.at("cards").size(), 2u);
+    EXPECT_EQ(out.at("cards")[0].at("index"), 2);
+    EXPECT_EQ(out.at("cards")[1].at("index"), 6);
+    EXPECT_THAT(result({"info"}).out, ContainsRegex("\n2     2       .*\n6     6       .*\n"));
 }
 
 TEST_F(Info, modules_and_plugin_path_are_listed) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace cli {
 namespace {
@@ -50,6 +51,27 @@ TEST_P(LogLevel, program_with_gaudi_memory_ends_at_a_verbose_level) {
         EXPECT_EQ(got.code, 0) << cards << " cards";
         EXPECT_THAT(got.out, HasSubstr("\nFinal: ")) << cards << " cards";
     }
+}
+
+TEST(LogLevelDiag, ignored_record_has_one_line) {
+    char name[] = "/dev/shm/record-log-test-XXXXXX";
+    const fs::path directory = ::mkdtemp(name);
+    fs::create_directory(directory / "ucx-gaudi");
+    const fs::path record = directory / "ucx-gaudi" / "verified-a.json";
+    std::ofstream(record) << "{";
+    const auto lines = [&](const std::string &level) {
+        const Result got = result(run({"--ucx", "rapids", "--cards", "2"},
+                                      {"env", "XDG_CACHE_HOME=" + directory.string(), "UCX_LOG_LEVEL=" + level,
+                                       "ucx_perftest", "-l", "-t", "tag_lat", "-m", "gaudi", "-n", "5", "-w", "1"}));
+        EXPECT_EQ(got.code, 0);
+        unsigned count = 0;
+        for (std::size_t at = 0; (at = got.out.find(record.string(), at)) != std::string::npos; ++at)
+            ++count;
+        return count;
+    };
+    EXPECT_EQ(lines("diag"), 1u);
+    EXPECT_EQ(lines("warn"), 0u);
+    fs::remove_all(directory);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ucx, LogLevel, ::testing::ValuesIn(cases()), [](const auto &one) { return one.param.name(); });

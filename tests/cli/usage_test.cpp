@@ -21,9 +21,9 @@ TEST(Usage, version_is_printed) {
 TEST(Usage, help_lists_commands_and_options) {
     const Result all = result({"--help"});
     EXPECT_EQ(all.code, 0);
-    EXPECT_THAT(all.out,
-                AllOf(HasSubstr("usage: ucx_gaudi COMMAND [OPTIONS]\n"), HasSubstr("\n  run "), HasSubstr("\n  info "),
-                      HasSubstr("\n  plugin-path "), HasSubstr("\n  enable "), HasSubstr("\n  disable ")));
+    EXPECT_THAT(all.out, AllOf(HasSubstr("usage: ucx_gaudi COMMAND [OPTIONS]\n"), HasSubstr("\n  run "),
+                               HasSubstr("\n  info "), HasSubstr("\n  plugin-path "), HasSubstr("\n  record "),
+                               HasSubstr("\n  replay "), HasSubstr("\n  enable "), HasSubstr("\n  disable ")));
     const Result run = result({"run", "--help"});
     EXPECT_EQ(run.code, 0);
     EXPECT_THAT(run.out, HasSubstr("usage: ucx_gaudi run [OPTIONS] -- COMMAND [ARGS]\n"));
@@ -49,11 +49,14 @@ TEST(Usage, mistake_is_one_sentence) {
     mistaken({"walk"}, "there is no command 'walk'");
     mistaken({"--walk"}, "no command is given");
     mistaken({"info", "--walk"}, "--walk");
-    mistaken({"info", "--", "true"}, "only run takes a command");
+    mistaken({"info", "--", "true"}, "only run and record take a command");
     mistaken({"plugin-path", "more"}, "more");
     mistaken({"run"}, "run needs a command after --");
     mistaken({"run", "--"}, "run needs a command after --");
     mistaken({"run", "true"}, "true");
+    mistaken({"record", "-o", "x"}, "record needs a command after --");
+    mistaken({"record", "--", "true"}, "--output is required");
+    mistaken({"replay"}, "FILE is required");
     mistaken({"run", "--cards", "9", "--", "true"}, "--cards: Value 9 not in range 0 to 8");
     mistaken({"run", "--cards", "many", "--", "true"}, "--cards");
     mistaken({"run", "--cards"}, "--cards");

@@ -49,7 +49,8 @@ def main():
     build = str(Path(sys.argv[1]).resolve())
     page = (ROOT / "docs" / "acceptance.md").read_text(encoding="utf-8")
     wrong = []
-    names = "\n".join(known_tests(build)) + "\n"
+    listed = known_tests(build)
+    names = "\n".join(listed) + "\n"
     for test in sorted(tests_of(page)):
         if not re.search(r"(?:^|/)" + re.escape(test) + r"(?:/|\s|$)", names, re.M):
             wrong.append(f"there is no test {test}")
@@ -63,6 +64,9 @@ def main():
                   if blanks(excerpt) not in blanks(run.stdout)]
     if not commands:
         wrong.append("the page has no command")
+    if wrong and any(name.endswith("_NOT_BUILT") for name in listed):
+        wrong.append("not all tests are compiled, and what is wrong may be due to that: run `./ucx-gaudi test` or build the "
+                     "target tests")
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -58,6 +58,19 @@ class Script(unittest.TestCase):
         (self.root / "build").touch()
         self.expect(1, "ucx-gaudi: ", "build", "--ucx", str(self.root / "ucx"))
 
+    def test_ucx_is_looked_for_in_each_directory_of_libraries(self):
+        self.expect(1, f"--ucx {self.root}: there is no UCX: no libucs.so.0 in its lib, lib64, lib/x86_64-linux-gnu.",
+                    "build", "--ucx", str(self.root))
+        (self.root / "build").touch()  # so that it stops after the look
+        (self.root / "ucx" / "lib" / "libucs.so.0").unlink()
+        for libraries in ("lib64", "lib/x86_64-linux-gnu"):
+            directory = self.root / "ucx" / libraries
+            directory.mkdir(parents=True)
+            (directory / "libucs.so.0").touch()
+            got = self.run_script("build", "--ucx", str(self.root / "ucx"))
+            self.assertNotIn("there is no UCX", got.stderr)
+            (directory / "libucs.so.0").unlink()
+
     def test_missing_git_is_named(self):
         (self.root / "bin" / "clang-format").symlink_to("/bin/true")
         self.expect(1, "ucx-gaudi: git: it is not installed", "format")

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "record.h"
+
+#include "child.h"
+#include "environment.h"
+#include "os/format.h"
+#include "places.h"
+#include "record/calls.h"
+#include "record/format.h"
+#include "recording.h"
+#include "thunk/fd.h"
+#include "thunk/library.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <utility>
+
+namespace gaudi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The file of a recording while programs write to it.
+class OpenRecording {
+public:
+    static OrSentence<OpenRecording> create(const fs::path &path, std::uint64_t size);
+    OpenRecording(OpenRecording &&other) noexcept
+        : m_path(std::move(other.m_path)), m_fd(std::move(other.m_fd)), m_head(std::exchange(other.m_head, nullptr)) {}
+    OpenRecording(const OpenRecording &) = delete;
+    OpenRecording &operator=(const OpenRecording &) = delete;
+    ~OpenRecording() {
+        if (m_head)
+            ::munmap(m_head, sizeof(record::Head));
+    }
+
+    /// Ends the recording, also for programs that still run, and cuts the file to what is in it.
+    void close();
+
+private:
+    OpenRecording(fs::path path, thunk::Fd fd, record::Head *head)
+        : m_path(std::move(path)), m_fd(std::move(fd)), m_head(head) {}
+
+    fs::path m_path;
+    thunk::Fd m_fd;
+    record::Head *m_head;
+};
+
+std::string names_of_functions() {
+    std::string names;
+    for (const record::Call &call : record::kCalls)
+        names.append(call.name).push_back('\0');
+    return names;
+}
+
+/// Returns an errno. The room is checked first: an allocation that fails has filled the disk of everybody for a moment.
+int allocate(int fd, std::uint64_t size) {
+    struct statvfs room {};
+    if (::fstatvfs(fd, &room) == 0 && room.f_bavail < size / room.f_frsize)
+        return ENOSPC;
+    return ::posix_fallocate(fd, 0, static_cast<off_t>(size));
+}
+
+OrSentence<OpenRecording> OpenRecording::create(const fs::path &path, std::uint64_t size) {
+    const auto failed = [&](const char *what, int error) {
+        return Sentence(os::format("cannot {} {}: {}", what, path.string(), std::strerror(error)));
+    };
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+        return Sentence(os::format("cannot write the recording to {}: it is not a regular file", path.string()));
+    // Replaced, not truncated: a program that still writes to an older recording of this name would be killed.
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+        return failed("replace", errno);
+    thunk::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd)
+        return failed("create", errno);
+    // Allocated at once: programs that write to a mapped file on a full disk are killed.
+    if (const int error = allocate(fd.get(), size); error != 0) {
+        ::unlink(path.c_str());
+        return Sentence(os::format("cannot allocate {} MiB for {}: {}; choose a smaller --size", size >> 20,
+                                   path.string(), std::strerror(error)));
+    }
+    const std::string names = names_of_functions();
+    const std::size_t first = record::round_up(sizeof(record::Head) + names.size());
+    if (::pwrite(fd.get(), names.data(), names.size(), sizeof(record::Head)) != static_cast<ssize_t>(names.size()))
+        return failed("write", errno);
+    void *mapped = ::mmap(nullptr, sizeof(record::Head), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (mapped == MAP_FAILED)
+        return failed("map", errno);
+    auto *head = new (mapped) record::Head{};
+    std::memcpy(head->magic, record::kMagic, sizeof head->magic);
+    head->version = record::kVersion;
+    head->functions = record::kCallCount;
+    head->first = first;
+    head->limit = size;
+    head->cursor = first;
+    return OpenRecording(path, std::move(fd), head);
+}
+
+void OpenRecording::close() {
+    // Whoever reserved a record before this has it below `end`; nobody reserves one after it.
+    const std::uint64_t cursor = m_head->cursor.exchange(record::kClosedCursor);
+    const std::uint64_t end = std::min(cursor, m_head->limit);
+    m_head->end = end;
+    const std::uint64_t lost = m_head->lost;
+    const bool cut = ::ftruncate(m_fd.get(), static_cast<off_t>(end)) == 0;
+    const auto recording = Recording::read(m_path);
+    if (!cut || !recording) {
+        os::print(stderr, "ucx_gaudi: {}\n",
+                  recording ? os::format("cannot truncate {}: {}", m_path.string(), std::strerror(errno))
+                            : recording.error());
+        return;
+    }
+    if (lost != 0)
+        os::print(stderr,
+                  "ucx_gaudi: the recording is cut: {} is full at {} MiB and lacks the last {} calls and packets; "
+                  "choose a larger --size\n",
+                  m_path.string(), m_head->limit >> 20, lost);
+    if (recording->calls().empty())
+        os::print(stderr, "ucx_gaudi: no call was recorded: the program did not use libhl-thunk, or has the path of "
+                          "another one built in\n");
+    else
+        os::print(stderr, "ucx_gaudi: recorded in {}: {} calls (processes: {})\n", m_path.string(),
+                  recording->calls().size(), recording->processes());
+}
+
+/// The libhl-thunk that the program would use.
+OrSentence<std::string> find_recorded_library() {
+    const auto library = thunk::Library::find();
+    if (!library)
+        return Sentence(os::format("there is nothing to record: {}; to record on softgaudi: ucx_gaudi run -- ucx_gaudi "
+                                   "record -o FILE -- COMMAND",
+                                   library.error().text));
+    return (*library)->path();
+}
+
+OrSentence<OpenRecording> prepare(const RecordOptions &options) {
+    if (const char *running = std::getenv(record::kFileVariable))
+        return Sentence(os::format("a recording to {} is running already, and there can be only one", running));
+    const auto recorder = find_recorder_library();
+    if (!recorder)
+        return Sentence(recorder.error());
+    const auto real = find_recorded_library();
+    if (!real)
+        return Sentence(real.error());
+    std::error_code error;
+    const fs::path path = fs::absolute(options.output, error);
+    auto file = OpenRecording::create(path, options.size_mib << 20);
+    if (!file)
+        return file;
+    Environment environment;
+    environment.set(record::kFileVariable, path.string());
+    environment.set(record::kThunkVariable, *real);
+    environment.set("GAUDI_THUNK", recorder->string());
+    environment.prepend("LD_LIBRARY_PATH", recorder->parent_path().string());
+    return file;
+}
+
+} // namespace
+
+int run_record(const RecordOptions &options) {
+    const HeldSignals signals;
+    auto file = prepare(options);
+    if (!file) {
+        os::print(stderr, "ucx_gaudi: {}\n", file.error());
+        return 1;
+    }
+    const int code = run_child(options.command, signals);
+    file->close();
+    return code;
+}
+
+} // namespace gaudi::cli

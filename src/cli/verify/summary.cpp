@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "summary.h"
+
+#include "os/format.h"
+
+#include <nlohmann/json.hpp>
+
+#include <ctime>
+
+namespace gaudi::cli::verify {
+namespace {
+
+using Json = nlohmann::ordered_json; // keeps the order for readers
+
+std::string now() {
+    const std::time_t time = std::time(nullptr);
+    std::tm utc{};
+    ::gmtime_r(&time, &utc);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
+}
+
+} // namespace
+
+std::string format_table(const Summary &summary) {
+    std::string text = os::format("\n{:<5}{:<19}assumption\n", "id", "result");
+    for (const Assumption &assumption : assumptions())
+        text += os::format("{:<5}{:<19}{}\n", assumption.id,
+                           assumption.has_step() ? name_of(summary.findings.about(assumption)) : "not testable",
+                           assumption.sentence);
+    return text;
+}
+
+std::string format_report(const Summary &summary) {
+    Json out = {{"schema", 1}, {"tool", "ucx_gaudi verify"}, {"version", UCX_GAUDI_VERSION}, {"time", now()}};
+    out["software"] = summary.software;
+    out["interrupted"] = summary.interrupted;
+    out["library"] = {{"path", summary.card.library().path()},
+                      {"version", summary.card.library().version().value_or("unknown")}};
+    const CardVersions &versions = summary.card.versions();
+    const hlthunk_hw_ip_info &info = summary.card.info();
+    out["card"] = {{"module", summary.card.module_id()},
+                   {"bus_id", summary.card.bus_id()},
+                   {"model", versions.model},
+                   {"driver", versions.driver},
+                   {"firmware", versions.firmware},
+                   {"memory_bytes", info.dram_size},
+                   {"memory_base", info.dram_base_address},
+                   {"page_bytes", summary.card.page_size()},
+                   {"edma_mask", info.edma_enabled_mask}};
+    out["options"] = {{"soak_seconds", summary.options.soak_seconds},
+                      {"with_synapse", summary.options.with_synapse},
+                      {"nic", summary.options.nic}};
+    out["notes"] = Json::object();
+    for (const auto &[name, value] : summary.findings.notes())
+        out["notes"][name] = value;
+    out["steps"] = Json::array();
+    for (const Finding &finding : summary.findings.all())
+        out["steps"].push_back({{"step", finding.step},
+                                {"assumptions", finding.ids},
+                                {"did", finding.did},
+                                {"saw", finding.saw},
+                                {"verdict", name_of(finding.verdict)}});
+    out["assumptions"] = Json::array();
+    for (const Assumption &assumption : assumptions()) {
+        const Verdict verdict = summary.findings.about(assumption);
+        out["assumptions"].push_back({{"id", assumption.id},
+                                      {"assumption", assumption.sentence},
+                                      {"verdict", assumption.has_step() ? name_of(verdict) : "not testable"},
+                                      {"consequence", consequence_of(assumption, verdict)}});
+    }
+    out["record"] = nullptr;
+    if (!summary.record.empty())
+        out["record"] = {{"path", summary.record},
+                         {"order_held", summary.record_order_held},
+                         {"soak_seconds", summary.record_seconds}};
+    return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace gaudi::cli::verify

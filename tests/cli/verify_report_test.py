@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`ucx_gaudi verify` on software cards and NICs: everything that can be tested holds, and the report fits its schema."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = sys.argv.pop(1)
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "verify-1.json").read_text())
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
+
+# What software cannot show: a kernel with RDMA, SynapseAI, a Gaudi3, a driver that imports dma-bufs.
+ELSEWHERE = {"A14", "A16", "A21", "A22", "A23", "A26", "A27", "A29", "A32"}
+
+
+def mismatches(schema, value, where="report"):
+    """The differences between a value and its schema, as far as the schema here uses the language."""
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(type(value) is TYPES[kind] for kind in kinds):  # a bool is no integer here
+        yield f"{where} is {value!r}, not of type {kinds}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{where} is {value!r}, not one of {schema['enum']}"
+    if isinstance(value, dict):
+        yield from (f"{where} lacks {key}" for key in schema.get("required", []) if key not in value)
+        others = schema.get("additionalProperties", True)
+        for key, inner in value.items():
+            if key in schema.get("properties", {}):
+                yield from mismatches(schema["properties"][key], inner, f"{where}.{key}")
+            elif others is False:
+                yield f"{where}.{key} is not in the schema"
+            elif isinstance(others, dict):
+                yield from mismatches(others, inner, f"{where}.{key}")
+    if isinstance(value, list):
+        if len(value) < schema.get("minItems", 0):
+            yield f"{where} has {len(value)} items"
+        for index, inner in enumerate(value):
+            yield from mismatches(schema.get("items", {}), inner, f"{where}[{index}]")
+
+
+def verify(*options):
+    """The exit code, the output and the report."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "report.json"
+        done = subprocess.run([PROGRAM, "run", "--hca", "--cards", "2", *options, "--", PROGRAM, "verify", "--soak", "1",
+                               "--json", str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False, env={**os.environ, "XDG_CACHE_HOME": directory})
+        return done.returncode, done.stdout, json.loads(file.read_text())
+
+
+def verdicts(report):
+    return {one["id"]: one["verdict"] for one in report["assumptions"]}
+
+
+class Report(unittest.TestCase):
+    def test_everything_that_can_be_tested_holds(self):
+        code, output, report = verify()
+        self.assertEqual(code, 0, output)
+        self.assertEqual(list(mismatches(SCHEMA, report)), [])
+        page = (ROOT / "docs" / "assumptions.md").read_text()
+        rows = dict(re.findall(r"^\| (A\d+) \|.*\| ([^|]*) \| [^|]* \|$", page, re.MULTILINE))
+        wanted = {name: "held" if "step `" in tested and name not in ELSEWHERE else
+                  "not testable here" if "step `" in tested else "not testable" for name, tested in rows.items()}
+        self.assertEqual(verdicts(report), wanted)
+        self.assertEqual({name for step in report["steps"] for name in step["assumptions"]},
+                         {name for name, tested in rows.items() if "step `" in tested})
+        self.assertTrue(report["software"])
+        self.assertIn("SOFTWARE: this card is one of softgaudi, not hardware\n", output)
+        self.assertTrue(output.endswith("SOFTWARE: all of this was seen on softgaudi, not on a card\n"))
+        for note in ("kernel", "driver", "firmware", "UCX", "BAR", "IOMMU", "ACS"):
+            self.assertIn(note, report["notes"])
+
+    def test_writes_that_need_a_flush_are_seen(self):
+        code, output, report = verify("--quirks", "posted")
+        self.assertEqual(code, 0, output)
+        self.assertEqual(verdicts(report)["A11"], "held")
+        self.assertRegex(output, r"without a flush [1-9]\d* of 50 were stale, with one 0\n")
+
+    def test_flush_that_fails_is_named(self):
+        code, _, report = verify("--quirks", "posted", "--faults", "cs_flush_pci_hbw_writes=EIO")
+        self.assertEqual((code, verdicts(report)["A11"]), (1, "failed"))
+
+    def test_nic_that_is_not_there_is_named(self):
+        done = subprocess.run([PROGRAM, "run", "--hca", "--cards", "1", "--", PROGRAM, "verify", "--soak", "1", "--nic",
+                               "mlx5_9"], stdout=subprocess.PIPE, text=True, check=False)
+        self.assertIn("  saw: there is no RDMA device mlx5_9 that opens\n", done.stdout)
+
+    def test_schema_check_finds_mistakes(self):
+        _, _, report = verify()
+        for change in ({"schema": 2}, {"software": 1}, {"steps": [{"step": "x"}]}, {"more": 1}, {"record": []}):
+            self.assertTrue(list(mismatches(SCHEMA, {**report, **change})), change)
+
+
+if __name__ == "__main__":
+    unittest.main()
