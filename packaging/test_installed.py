@@ -120,17 +120,21 @@ with ucx_gaudi.Buffer(1 << 20) as buffer:
     buffer.write(array.array("d", [1.5, -2.5]))
     buffer.read_into(target)
     assert list(target) == [1.5, -2.5]
+    ucx_gaudi.flush(buffer), ucx_gaudi.flush(buffer.address), ucx_gaudi.flush()
     assert buffer.address and buffer.nbytes == 1 << 20 and ":" in buffer.card
     for wrong in (lambda: buffer.write(b"ab", offset=(1 << 20) - 1), lambda: buffer.memset(256)):
         try: wrong()
         except ValueError as error: print(error)
 try: buffer.read()
 except ValueError as error: print(error)
+try: ucx_gaudi.flush(4096)
+except OSError as error: print(error)
 """
         output = self.python(program, self.venv / "bin/ucx_gaudi", "run", "--cards", "1", "--")
         self.assertIn("2 bytes at offset 1048575 do not fit into a buffer of 1048576 bytes", output)
         self.assertIn("256 is not a byte", output)
         self.assertIn("the buffer of 1048576 bytes is freed already", output)
+        self.assertIn("cannot flush the writes to 0x1000", output)
 
     def test_uninstall_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -241,6 +245,62 @@ class Sdist(unittest.TestCase):
             run(sys.executable, "-m", "venv", f"{directory}/venv")
             run(f"{directory}/venv/bin/pip", "install", "--no-index", wheel)
             self.assertRegex(run(f"{directory}/venv/bin/ucx_gaudi", "--version"), r"ucx_gaudi \d")
+
+
+CONSUMER = """cmake_minimum_required(VERSION 3.22)
+project(consumer C)
+set_property(GLOBAL PROPERTY FIND_LIBRARY_USE_LIB64_PATHS TRUE) # as on RHEL: the build was last configured for the rpm
+find_package(softgaudi REQUIRED)
+add_executable(count count.c)
+target_link_libraries(count PRIVATE softgaudi::hl-thunk)
+"""
+COUNT = """#include <stdio.h>
+int hlthunk_get_device_count(int name);
+int main(void) { printf("%d cards\\n", hlthunk_get_device_count(4 /* any */)); }
+"""
+
+
+class Install(unittest.TestCase):
+    """cmake --install, into a prefix that the build was not configured for."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.server = {**os.environ, "SOFTGAUDI_DIR": tempfile.mkdtemp(dir="/dev/shm"), "SOFTGAUDI_CARDS": "3"}
+        self.addCleanup(shutil.rmtree, self.server["SOFTGAUDI_DIR"])
+
+    def install(self, prefix, **environment):
+        run("cmake", "--install", BUILD / "portable", "--prefix", prefix, env={**os.environ, **environment})
+
+    def test_installed_programs_run_from_any_prefix(self):
+        self.install(self.directory / "p")
+        output = run(self.directory / "p/bin/ucx_gaudi", "run", "--ucx", UCX, "--", "ucx_info", "-d")
+        self.assertIn("Memory domain: gaudi_copy", output)
+
+    def test_destdir_stands_before_the_prefix(self):
+        self.install("/opt/gaudi", DESTDIR=str(self.directory / "stage"))
+        self.assertTrue((self.directory / "stage/opt/gaudi/bin/ucx_gaudi").exists())
+
+    def test_cmake_finds_softgaudi(self):
+        self.install(self.directory / "p")
+        source, build = self.directory / "source", self.directory / "build"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(CONSUMER)
+        (source / "count.c").write_text(COUNT)
+        run("cmake", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={self.directory / 'p'}")
+        run("cmake", "--build", build)
+        self.assertEqual(run(build / "count", env=self.server), "3 cards\n")
+
+    def test_pkg_config_finds_softgaudi(self):
+        self.install(self.directory / "p")
+        (self.directory / "count.c").write_text(COUNT)
+        file, = self.directory.glob("p/lib*/**/softgaudi.pc")
+        pkg_config = [shutil.which("pkg-config"), file]
+        run("cc", self.directory / "count.c", "-o", self.directory / "count", *run(*pkg_config, "--libs").split())
+        library = run(*pkg_config, "--variable=thunk").strip()
+        environment = {**self.server, "LD_LIBRARY_PATH": str(Path(library).parent)}
+        self.assertEqual(run(self.directory / "count", env=environment), "3 cards\n")
 
 
 if __name__ == "__main__":

@@ -15,13 +15,14 @@ from steps import BUILD, LOGS, ROOT, Stop, shown, step
 
 # Groups of tests on installed packages: the file in packaging/ that has them, and the releases of Debian that they run in.
 TESTS = {"Wheel": ("test_installed", ()), "Sdist": ("test_installed", ()),
+         "Install": ("test_installed", ()),
          "Deb": ("test_installed", ("trixie",)), "Rpm": ("test_installed", ("trixie",)),
          "Nixl": ("test_clients", ()), "OlderNixl": ("test_clients", ()), "NixlCuda13": ("test_clients", ()),
          "OlderNixlCuda13": ("test_clients", ()), "NixlTwice": ("test_clients", ()), "NixlNetworks": ("test_clients", ()),
          "NixlLines": ("test_clients", ()), "Readme": ("test_readme", ()),
          "Mpi": ("test_clients", ()), "MpiOverRdma": ("test_clients", ()),
          "MpiLines": ("test_lines", ()), "UcxxLines": ("test_lines", ()), "TorchLines": ("test_lines", ()),
-         "VllmGaudiLines": ("test_lines", ()),
+         "VllmGaudiLines": ("test_lines", ()), "OneProcess": ("test_clients", ()),
          "DebMpi": ("test_roots", ("trixie",)),
          "Versions": ("test_versions", ()), "DebVersions": ("test_versions", ("trixie",))}
 ROOT_PACKAGES = ["python3-venv"]
@@ -57,8 +58,9 @@ def test(groups):
     """Makes the packages and runs the tests on them as installed, or some groups of these tests. The roots of Debian are
     made meanwhile: that is mostly waiting for the network."""
     groups = groups or list(TESTS)
-    if "NixlNetworks" in groups:
-        need_packages(["iproute2"])
+    for group, packages in {"NixlNetworks": ["iproute2"], "Install": ["pkg-config", "gcc", "cmake"]}.items():
+        if group in groups:
+            need_packages(packages)
     with_other = any("Versions" in group for group in groups)
     with contextlib.ExitStack() as stack:
         releases = sorted({release for group in groups for release in TESTS[group][1]})
