@@ -57,7 +57,7 @@ private:
 PinRing::PinRing(File share, PinTable *table, Uring ring)
     : m_share(std::move(share)), m_table(table), m_ring(std::move(ring)) {}
 
-PinRing::~PinRing() { munmap(m_table, sizeof *m_table); }
+PinRing::~PinRing() { unmap_unhooked(m_table, sizeof *m_table); }
 
 std::shared_ptr<PinRing> PinRing::create(std::string &why) {
     const auto describe = [&](const char *call) {
@@ -99,7 +99,7 @@ std::shared_ptr<PinRing> PinRing::open(int32_t pid, const Pin &pin) {
     File file = table->tag == pin.tag ? take_descriptor(process.get(), table->ring) : File();
     auto ring = file ? Uring::adopt(std::move(file), table->params) : std::nullopt;
     if (!ring) {
-        munmap(table, sizeof *table);
+        unmap_unhooked(table, sizeof *table);
         return nullptr;
     }
     const std::shared_ptr<PinRing> made(new PinRing(std::move(share), table, std::move(*ring)));
@@ -289,8 +289,11 @@ void PinnedMemory::release(int32_t pid, const Pin &pin, uint64_t size) {
 }
 
 void PinnedMemory::forked() GAUDI_NO_THREAD_SAFETY_ANALYSIS {
+    if (!m_mutex.try_lock())
+        return; // a thread of the parent was changing the lists at the fork: the child keeps them, descriptors included
     m_own.clear();
     m_foreign.clear();
+    m_mutex.unlock();
 }
 
 } // namespace softgaudi

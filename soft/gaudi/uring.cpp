@@ -26,6 +26,8 @@ bool is_retried(int error) { return error == EINTR || error == EAGAIN || error =
 
 } // namespace
 
+void unmap_unhooked(void *memory, size_t size) { system_call(SYS_munmap, memory, size); }
+
 std::optional<Uring> Uring::create(io_uring_params &params, const char *&call) {
     params = {};
     call = "io_uring_setup";
@@ -81,9 +83,9 @@ bool Uring::map(const io_uring_params &params) {
 
 Uring::~Uring() {
     if (m_entries)
-        munmap(m_entries, m_entries_size);
+        unmap_unhooked(m_entries, m_entries_size);
     if (m_rings)
-        munmap(m_rings, m_rings_size);
+        unmap_unhooked(m_rings, m_rings_size);
 }
 
 Uring::Uring(Uring &&other) noexcept

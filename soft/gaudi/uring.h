@@ -13,6 +13,10 @@
 
 namespace softgaudi {
 
+/// munmap(2) past hooks on it. Rings are released in the child of a fork, where a lock of UCX's hook may be held for ever by
+/// a thread that only the parent has.
+void unmap_unhooked(void *memory, size_t size);
+
 class Uring {
 public:
     static constexpr uint32_t kSlots = 16384; // the kernel's limit, as is 1 GiB for the memory in a slot
