@@ -158,7 +158,7 @@ SOFTGAUDI_API int hlthunk_get_device_count(hlthunk_device_name name) {
     Server *server = Server::get();
     if (!call || !server)
         return server ? fail(call.error()) : 0;
-    if (!matches(name, *server->config().model))
+    if (!matches(name, server->config().model))
         return 0;
     int count = 0;
     for (unsigned i = 0; i < server->cards(); ++i) {

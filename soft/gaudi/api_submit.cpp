@@ -61,7 +61,10 @@ int wait(const Call &call, uint64_t seq, uint64_t timeout_us, uint32_t *status, 
         return fail(EINVAL);
     if (!call)
         return fail(call.error());
-    if (call.control())
+    const Behaviour &behaviour = call.card().behaviour();
+    if (const int refused = call.control() ? behaviour.wait_0_control : behaviour.wait_0_compute; seq == 0 && refused)
+        return fail(refused);
+    if (call.control() && seq != 0)
         return fail(ENOTTY);
     return result(call.card().wait(seq, timeout_us, *status, timestamp));
 }
@@ -194,6 +197,11 @@ SOFTGAUDI_API int hlthunk_cs_flush_pci_hbw_writes(int fd) {
     const Call call("cs_flush_pci_hbw_writes", fd, Needs::compute);
     if (!call)
         return fail(call.error());
+    const Behaviour &behaviour = call.card().behaviour();
+    if (behaviour.flush != 0)
+        return fail(behaviour.flush);
+    if (!behaviour.flush_works)
+        return 0;
     std::vector<uint32_t> handles;
     uint64_t context = 0;
     {

@@ -55,6 +55,10 @@ Call::Call(Function function, int fd, Needs needs) {
         m_error = ENOTTY;
         return;
     }
+    if (needs == Needs::compute && m_card->behaviour().duplicate != 0 && m_card->is_duplicate(fd)) {
+        m_error = m_card->behaviour().duplicate;
+        return;
+    }
     const CardLock lock(*m_card);
     if (m_control)
         m_card->end_context_of_dead_holder();

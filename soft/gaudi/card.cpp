@@ -35,7 +35,7 @@ void CardLock::unlock() GAUDI_NO_THREAD_SAFETY_ANALYSIS {
 
 Card::Card(const Config &config, Clock &clock, PinnedMemory &pins, unsigned index)
     : m_config(config), m_clock(clock), m_pins(pins), m_index(index),
-      m_dir(gaudi::os::format("{}/{}-card{}", config.dir, config.model->name, index)),
+      m_dir(gaudi::os::format("{}/{}-card{}", config.dir, config.model.name, index)),
       m_blocks(m_dir, config.quirks.posted) {
     if (!set_up(m_dir))
         m_state = nullptr;
@@ -166,8 +166,11 @@ int Card::open_compute() {
     const CardLock lock(*this);
     if (m_state->lost)
         return -ENODEV;
-    if (!lock_exclusive(node.get()))
-        return -EBUSY;
+    if (!lock_exclusive(node.get())) {
+        if (const int refused = behaviour().second_open)
+            return -refused;
+        return node.release();
+    }
     // A live export keeps the card in use even after its exporter exited.
     if (m_blocks.remove_unexported())
         return -EBUSY;
@@ -178,6 +181,7 @@ int Card::open_compute() {
     m_state->last_open_ns = monotonic_ns();
     m_state->last_close_ns = 0;
     m_state->records.open.timestamp = realtime_ns();
+    m_opened = node.get();
     return node.release();
 }
 

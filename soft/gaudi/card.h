@@ -71,7 +71,8 @@ public:
     bool ready() const { return m_state != nullptr; }
 
     const Config &config() const { return m_config; }
-    const Model &model() const { return *m_config.model; }
+    const Model &model() const { return m_config.model; }
+    const Behaviour &behaviour() const { return m_config.behaviour; }
     Clock &clock() const { return m_clock; }
     /// Charges a copy to the budget of SOFTGAUDI_PACE=null:MIB; false when that is used up.
     bool charge_copy(uint64_t bytes);
@@ -92,6 +93,8 @@ public:
     // ---- nodes (card.cpp): return a descriptor or -errno
     int open_compute();
     int open_control();
+    /// Whether the last open of this process returned another descriptor.
+    bool is_duplicate(int fd) const { return fd != m_opened; }
     /// Called after a descriptor was closed: ends the context if that was the last one.
     void handle_close();
     bool in_use();
@@ -142,6 +145,9 @@ public:
     /// Times out the oldest submission if it is due; returns when to check again.
     uint64_t expire() GAUDI_REQUIRES(this);
     bool running(const Job &job) const;
+    uint32_t in_flight() const;
+    /// Null for a queue that copies.
+    const BadQueue *find_bad_queue(uint32_t queue) const;
     /// Whether the message after the next copy overtakes it (quirk early_flag): rarely, and only on a loaded card.
     bool is_message_early();
     void finish(const Job &job);
@@ -187,6 +193,7 @@ private:
     PinnedMemory &m_pins;
     std::atomic<uint64_t> m_charged{0};       // bytes counted by charge_copy
     std::atomic<uint64_t> m_loaded_copies{0}; // counted by is_message_early
+    std::atomic<int> m_opened{-1};            // the descriptor that the last open returned
     const unsigned m_index;
     CardState *m_state = nullptr;
     std::string m_dir;

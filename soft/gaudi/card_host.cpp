@@ -39,6 +39,12 @@ tl::expected<Pin, int> Card::pin_host(uint64_t pointer, uint64_t size) {
         return tl::unexpected(EINVAL);
     if (!can_pin(pointer, size))
         return tl::unexpected(EFAULT);
+    if (pointer % kHostPage != 0 && behaviour().odd_start != 0)
+        return tl::unexpected(behaviour().odd_start);
+    if (size % kHostPage != 0 && behaviour().odd_length != 0)
+        return tl::unexpected(behaviour().odd_length);
+    if (!behaviour().pages_kept)
+        return kUnpinned;
     const Pages pages(pointer, size);
     if (!is_room_for_pages(pages.begin, pages.size))
         return tl::unexpected(ENOMEM);

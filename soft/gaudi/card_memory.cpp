@@ -104,13 +104,19 @@ int Card::map(Mapping mapping, const Range &range, const Range &firmware, uint64
         return next != mappings.begin() && std::prev(next)->address + std::prev(next)->size > begin;
     };
 
+    const bool device = mapping.kind == MappingKind::device;
+    const bool usable = hint != 0 && range.contains(hint, mapping.size) && (hint - range.begin) % alignment == 0;
+    const bool free = usable && !taken(hint);
+    if (device && usable)
+        if (const int refused = free ? behaviour().hint : behaviour().taken_hint)
+            return -refused;
     uint64_t place = 0;
-    if (hint != 0 && range.contains(hint, mapping.size) && (hint - range.begin) % alignment == 0 && !taken(hint)) {
+    if (free && !(device && behaviour().hints_ignored)) {
         place = hint;
     } else if (force) {
         return -ENOMEM;
     } else {
-        place = range.begin;
+        place = range.begin + (device ? behaviour().first_offset : 0);
         const auto skip_firmware = [&] {
             if (firmware.overlaps(place, mapping.size))
                 place = range.begin + round_up(firmware.end - range.begin, alignment);
@@ -191,8 +197,8 @@ int Card::unmap(uint64_t address) {
     if (!mapping || mapping->kind == MappingKind::buffer || mapping->address + mapping->shift != address)
         return -EINVAL;
     if (mapping->kind == MappingKind::device) {
-        if (m_blocks.is_exported(context().id, mapping->handle, mapping->id))
-            return -EINVAL;
+        if (behaviour().unmap_exported != 0 && m_blocks.is_exported(context().id, mapping->handle, mapping->id))
+            return -behaviour().unmap_exported;
         if (Allocation *allocation = find_allocation(context(), mapping->handle))
             --allocation->mappings;
     } else {
@@ -207,18 +213,33 @@ int Card::unmap(uint64_t address) {
 
 int Card::export_dmabuf(uint64_t address, uint64_t size, uint64_t offset) {
     const Mapping *mapping = find_mapping(address);
-    if (!mapping || mapping->kind != MappingKind::device || mapping->address != address)
+    if (!mapping || mapping->kind != MappingKind::device)
         return -EINVAL;
-    if (size < kHostPage || size % kHostPage != 0 || offset % kHostPage != 0)
+    const uint64_t inside = address - mapping->address;
+    if (inside != 0 && behaviour().export_inside != 0)
+        return -behaviour().export_inside;
+    if (size < kHostPage || size % kHostPage != 0 || offset % kHostPage != 0 || inside % kHostPage != 0)
         return -EINVAL;
-    if (offset > mapping->size || size > mapping->size - offset)
+    const uint64_t rest = mapping->size - inside;
+    if (offset >= rest)
         return -EINVAL;
-    if (size > m_config.bar_bytes)
+    if (size > rest - offset) {
+        if (behaviour().export_too_long != 0)
+            return -behaviour().export_too_long;
+        size = rest - offset;
+    }
+    if (size > behaviour().bar_bytes)
         return -EINVAL;
+    if (behaviour().export_any != 0)
+        return -behaviour().export_any;
+    if (offset != 0 && behaviour().export_offset != 0)
+        return -behaviour().export_offset;
+    if (offset == 0 && size < rest && behaviour().export_part != 0)
+        return -behaviour().export_part;
     m_state->traffic.exports.fetch_add(1, std::memory_order_relaxed);
     // The mainline driver builds the pages of an export from the start of the allocation, whatever the offset.
-    return m_blocks.export_block(context().id, mapping->handle, mapping->id, m_config.quirks.mainline ? 0 : offset,
-                                 size);
+    return m_blocks.export_block(context().id, mapping->handle, mapping->id,
+                                 inside + (m_config.quirks.mainline ? 0 : offset), size);
 }
 
 std::vector<uint32_t> Card::device_handles() {

@@ -50,13 +50,22 @@ bool Card::running(const Job &job) const {
            slot.status.load(std::memory_order_acquire) == SlotStatus::running;
 }
 
-bool Card::is_message_early() {
-    constexpr ptrdiff_t kLoaded = 3; // submissions in flight
-    constexpr uint64_t kOneOf = 32;
-    const auto in_flight = std::count_if(context().slots.begin(), context().slots.end(), [](const Slot &slot) {
+uint32_t Card::in_flight() const {
+    return static_cast<uint32_t>(std::count_if(context().slots.begin(), context().slots.end(), [](const Slot &slot) {
         return slot.status.load(std::memory_order_relaxed) == SlotStatus::running;
-    });
-    return in_flight >= kLoaded && m_loaded_copies.fetch_add(1, std::memory_order_relaxed) % kOneOf == kOneOf - 1;
+    }));
+}
+
+const BadQueue *Card::find_bad_queue(uint32_t queue) const {
+    const auto &bad = behaviour().bad_queues;
+    const auto found = std::find_if(bad.begin(), bad.end(), [&](const BadQueue &one) { return one.queue == queue; });
+    return found == bad.end() ? nullptr : &*found;
+}
+
+bool Card::is_message_early() {
+    constexpr uint32_t kLoaded = 3; // submissions in flight
+    constexpr uint64_t kOneOf = 32;
+    return in_flight() >= kLoaded && m_loaded_copies.fetch_add(1, std::memory_order_relaxed) % kOneOf == kOneOf - 1;
 }
 
 /// The driver's library does not return "try again", but spins; this one sleeps. The compiler does not know that `lock`
@@ -95,7 +104,9 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
                 return -error;
             }
             if (!model().user_queues)
-                return -EINVAL;
+                return -behaviour().submission;
+            if (behaviour().most_in_flight != 0 && in_flight() >= behaviour().most_in_flight)
+                return -behaviour().window_full;
             Slot &slot = context.slots[context.next_seq % kWindow];
             if (slot.status.load() == SlotStatus::running) {
                 expire();
@@ -106,8 +117,17 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
                 wait_for_room(lock, slot.changed);
                 continue;
             }
+            const auto bad = std::find_if(chunks.begin(), chunks.end(), [&](const hl_cs_chunk &chunk) {
+                const BadQueue *found = find_bad_queue(chunk.queue_index);
+                return found && found->error != 0;
+            });
+            if (bad != chunks.end())
+                return -find_bad_queue(bad->queue_index)->error;
             const bool valid = std::all_of(chunks.begin(), chunks.end(), [&](const hl_cs_chunk &chunk) {
-                if (chunk.queue_index >= kQueues || queue(chunk.queue_index).engine == Engine::none)
+                const Queue known = chunk.queue_index < kQueues ? queue(chunk.queue_index) : Queue();
+                if (known.engine == Engine::none)
+                    return false;
+                if (known.engine == Engine::edma && (model().edma_mask >> known.unit & 1) == 0)
                     return false;
                 if (submission.kind != Job::Kind::commands)
                     return queue(chunk.queue_index).engine != Engine::nic;
@@ -161,7 +181,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
             job.address = chunk.cb_handle;
             job.size = chunk.cb_size;
             job.start = start;
-            job.skip = submission.skip;
+            job.skip = submission.skip || find_bad_queue(chunk.queue_index) != nullptr;
             ++context.queue_load[chunk.queue_index];
             jobs.push_back(job);
         }

@@ -6,6 +6,7 @@
 #include "common/settings.h"
 #include "functions.h"
 #include "os/format.h"
+#include "profile.h"
 
 #include <utility>
 
@@ -123,9 +124,9 @@ tl::expected<bool, std::string> parse_pin(std::string_view text) {
     return !text.empty();
 }
 
-tl::expected<uint64_t, std::string> parse_bar(std::string_view text) {
+tl::expected<uint64_t, std::string> parse_bar(std::string_view text, uint64_t usual) {
     if (text.empty())
-        return UINT64_MAX;
+        return usual;
     const auto mebibytes = parse_number<uint32_t>(text);
     if (!mebibytes || *mebibytes == 0)
         return Unexpected(gaudi::os::format("SOFTGAUDI_BAR={}: expected a number of MiB, 1 or more", text));
@@ -137,22 +138,36 @@ tl::expected<Config, std::string> read_config() {
 
     const std::string_view model = env("SOFTGAUDI_MODEL");
     if (model.empty() || model == "gaudi2")
-        config.model = &gaudi2();
+        config.model = gaudi2();
     else if (model == "gaudi3")
-        config.model = &gaudi3();
+        config.model = gaudi3();
     else
         return Unexpected(gaudi::os::format("SOFTGAUDI_MODEL={}: unknown model; expected gaudi2 or gaudi3", model));
 
+    if (const std::string file(env("SOFTGAUDI_PROFILE")); !file.empty()) {
+        auto profile = read_profile(file);
+        if (profile && !model.empty() && profile->model.name != config.model.name)
+            profile = Unexpected(gaudi::os::format("it is not of a {}, as SOFTGAUDI_MODEL is", model));
+        if (!profile)
+            return Unexpected(gaudi::os::format("SOFTGAUDI_PROFILE={}: {}", file, profile.error()));
+        config.model = profile->model;
+        config.quirks = profile->quirks;
+        config.behaviour = std::move(profile->behaviour);
+    }
+
     std::string wrong;
+    Quirks quirks;
     if (!assign(soft::read_count("SOFTGAUDI_CARDS", config.cards, kMaxCards), config.cards, wrong) ||
-        !assign(parse_quirks(env("SOFTGAUDI_QUIRKS")), config.quirks, wrong) ||
+        !assign(parse_quirks(env("SOFTGAUDI_QUIRKS")), quirks, wrong) ||
         !assign(parse_pin(env("SOFTGAUDI_PIN")), config.pin_required, wrong) ||
-        !assign(parse_bar(env("SOFTGAUDI_BAR")), config.bar_bytes, wrong) ||
+        !assign(parse_bar(env("SOFTGAUDI_BAR"), config.behaviour.bar_bytes), config.behaviour.bar_bytes, wrong) ||
         !assign(parse_pace(env("SOFTGAUDI_PACE")), config.pace, wrong) ||
         !assign(parse_faults(env("SOFTGAUDI_FAULTS")), config.faults, wrong) ||
         !assign(soft::make_directory("SOFTGAUDI_DIR", "softgaudi", "it holds the memory of the cards"), config.dir,
                 wrong))
         return Unexpected(wrong);
+    for (const auto &[name, quirk] : kQuirks) // those of the profile stay
+        config.quirks.*quirk = config.quirks.*quirk || quirks.*quirk;
     return config;
 }
 

@@ -2,6 +2,7 @@
 // The settings of the software Gaudi, read once from the environment (SOFTGAUDI_*); see docs/softgaudi.md.
 #pragma once
 
+#include "behaviour.h"
 #include "common/fault_rule.h"
 #include "model.h"
 
@@ -37,21 +38,12 @@ struct Pace {
     bool is_timed() const { return mode == Mode::real || mode == Mode::virtual_clock; }
 };
 
-struct Quirks {
-    bool mainline = false;   // exports ignore their offset
-    bool posted = false;     // writes through a dma-buf reach the card's engines only after a flush
-    bool fallback = false;   // descriptors of no card are taken for the first card's
-    bool early_flag = false; // under load, a message may arrive before the copy that it follows
-    bool kill = false;       // a reset kills the process that does not close the card in time
-    bool nested = false;     // a queue goes on while a nested command buffer waits for its turn
-};
-
 struct Config {
-    const Model *model = nullptr;
+    Model model = gaudi2();
     unsigned cards = kMaxCards;
     std::string dir;
     Quirks quirks;
-    uint64_t bar_bytes = UINT64_MAX; // device memory that others reach by PCIe: no export is longer
+    Behaviour behaviour;
     Pace pace;
     bool pin_required = false; // host memory that cannot be pinned is not mapped
     std::vector<FaultRule> faults;
@@ -65,6 +57,7 @@ tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view 
 tl::expected<Quirks, std::string> parse_quirks(std::string_view text);
 /// Whether host memory must be pinned.
 tl::expected<bool, std::string> parse_pin(std::string_view text);
-tl::expected<uint64_t, std::string> parse_bar(std::string_view text);
+/// The bytes of the BAR; `usual` where the text is empty.
+tl::expected<uint64_t, std::string> parse_bar(std::string_view text, uint64_t usual = UINT64_MAX);
 
 } // namespace softgaudi

@@ -30,12 +30,13 @@ hlthunk_hw_ip_info describe(const Card &card) {
     info.mme_master_slave_mode = 1;
     info.tpc_enabled_mask = 0xFF;
     info.tpc_enabled_mask_ext = 0x1FFFFFF;
-    info.dram_page_size = model.dram_page;
+    const uint64_t page = card.behaviour().reported_page ? card.behaviour().reported_page : model.dram_page;
+    info.dram_page_size = page;
     info.first_available_interrupt_id = model.first_interrupt;
     info.number_of_user_interrupts = model.user_interrupts;
-    info.edma_enabled_mask = model.user_queues ? kEdmaMask : 0;
+    info.edma_enabled_mask = model.edma_mask;
     info.server_type = model.server_type;
-    info.device_mem_alloc_default_page_size = model.dram_page;
+    info.device_mem_alloc_default_page_size = page;
     info.nic_ports_mask = 0xFFFFFF;
     info.nic_ports_external_mask = 0x800100;
     info.mme_enabled_mask = 0xF;

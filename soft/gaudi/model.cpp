@@ -29,6 +29,7 @@ const Model &gaudi2() {
         .host_huge_fw = {0xFFF0F80000000000, 0xFFF1000000000000},
         .cb_pool = {0xFFF0000000000000, 0xFFF0000100000000},
         .user_queues = true,
+        .edma_mask = kEdmaMask,
         .first_interrupt = 257,
         .user_interrupts = 255,
     };
@@ -58,6 +59,7 @@ const Model &gaudi3() {
         .host_huge_fw = {0xFFF0780000000000, 0xFFF0800000000000},
         .cb_pool = {0xFF70000000000000, 0xFF70000100000000},
         .user_queues = false,
+        .edma_mask = 0,
         .first_interrupt = 256,
         .user_interrupts = 256,
     };

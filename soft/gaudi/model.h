@@ -56,7 +56,8 @@ struct Model {
     Range host_huge_fw;
     Range cb_pool; // mapped command buffers
 
-    bool user_queues; // users may submit commands
+    bool user_queues;   // users may submit commands
+    uint32_t edma_mask; // engines that copy within the card
     uint16_t first_interrupt;
     uint16_t user_interrupts;
 

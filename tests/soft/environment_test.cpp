@@ -40,6 +40,12 @@ TEST_F(Environment, unknown_model_is_reported_once_and_no_card_opens) {
     expect_one_sentence(print_of_failed_opens(), "SOFTGAUDI_MODEL");
 }
 
+TEST_F(Environment, missing_profile_is_reported_once_and_no_card_opens) {
+    set("SOFTGAUDI_PROFILE", "/nonexistent/report.json");
+    expect_one_sentence(print_of_failed_opens(),
+                        "SOFTGAUDI_PROFILE=/nonexistent/report.json: cannot read it: No such file or directory");
+}
+
 TEST_F(Environment, directory_outside_tmpfs_is_reported_once_and_no_card_opens) {
     set("SOFTGAUDI_DIR", "/proc/self");
     expect_one_sentence(print_of_failed_opens(), "SOFTGAUDI_DIR");

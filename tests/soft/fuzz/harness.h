@@ -205,12 +205,11 @@ private:
         char name[] = "/dev/shm/softgaudi-fuzz-XXXXXX";
         require(mkdtemp(name) != nullptr, "a directory that cannot be made");
         m_config.dir = name;
-        m_config.model = &softgaudi::gaudi2();
         m_config.cards = 1;
     }
     uint64_t place(uint64_t operand) const {
         const uint64_t where = operand >> 8;
-        const softgaudi::Model &model = *m_config.model;
+        const softgaudi::Model &model = m_config.model;
         switch (operand & 7) {
         case 0:
             return m_host + where % (kBytes + 8);
