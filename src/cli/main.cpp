@@ -74,6 +74,9 @@ CLI::App *add_run(CLI::App &app, RunOptions &options) {
     run->add_option("--faults", options.faults, "Faults to inject, as in open@1#1=EAGAIN")->option_text("FAULTS");
     run->add_option("--quirks", options.quirks, "Names from docs/softgaudi.md, as in mainline,posted")
         ->option_text("QUIRKS");
+    run->add_option("--profile", options.profile, "Cards that behave as a report of ucx_gaudi verify has recorded")
+        ->check(CLI::ExistingFile)
+        ->option_text("FILE");
     run->add_option("--dir", options.directory, "Directory on tmpfs for cards that several runs share")
         ->option_text("DIR");
     run->add_option("--ucx", options.ucx,
@@ -121,8 +124,8 @@ CLI::App *add_verify(CLI::App &app, VerifyOptions &options) {
         ->option_text("DEV");
     verify->add_flag("--with-synapse", options.with_synapse,
                      "Also acquire the card through SynapseAI, and copy beside it");
-    verify->add_option("--soak", options.soak_seconds, "Seconds of copies on all queues at once (default: 60)")
-        ->check(CLI::Range(1, 86400))
+    verify->add_option("--soak", options.soak_seconds, "Seconds of copies on all queues at once (default: 60; 0: none)")
+        ->check(CLI::Range(0, 86400))
         ->option_text("SECONDS");
     verify->add_option("--json", options.json, "Write the report, for programs and for us")->option_text("FILE");
     return verify;

@@ -198,6 +198,8 @@ OrSentence<void> RunSetup::prepare(const RunOptions &options) {
     m_environment.set_if_given("SOFTGAUDI_PACE", options.pace);
     m_environment.set_if_given("SOFTGAUDI_FAULTS", options.faults);
     m_environment.set_if_given("SOFTGAUDI_QUIRKS", options.quirks);
+    if (!options.profile.empty()) // the program may change its directory
+        m_environment.set("SOFTGAUDI_PROFILE", fs::absolute(options.profile).lexically_normal().string());
 
     // A program that is itself linked to libhl-thunk must use the same cards.
     std::string libraries = softgaudi->parent_path().string();

@@ -14,6 +14,7 @@ struct RunOptions {
     std::string pace;
     std::string faults;
     std::string quirks;
+    std::string profile;
     std::string directory;
     std::string ucx;
     std::string hcas;

@@ -94,6 +94,7 @@ TEST(Run, options_become_variables_of_softgaudi) {
     EXPECT_EQ(variable("SOFTGAUDI_PACE", {"--pace", "down:25,up:25"}), "down:25,up:25");
     EXPECT_EQ(variable("SOFTGAUDI_FAULTS", {"--faults", "open@1#1=EAGAIN"}), "open@1#1=EAGAIN");
     EXPECT_EQ(variable("SOFTGAUDI_QUIRKS", {"--quirks", "mainline,posted"}), "mainline,posted");
+    EXPECT_EQ(variable("SOFTGAUDI_PROFILE", {"--profile", fs::relative("/dev/null")}), "/dev/null");
 }
 
 TEST(Run, verbose_prints_variables_and_command) {

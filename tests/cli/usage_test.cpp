@@ -27,8 +27,8 @@ TEST(Usage, help_lists_commands_and_options) {
     const Result run = result({"run", "--help"});
     EXPECT_EQ(run.code, 0);
     EXPECT_THAT(run.out, HasSubstr("usage: ucx_gaudi run [OPTIONS] -- COMMAND [ARGS]\n"));
-    for (const char *option :
-         {"--cards", "--model", "--pace", "--faults", "--quirks", "--dir", "--ucx", "--hca", "--topology", "-v"})
+    for (const char *option : {"--cards", "--model", "--pace", "--faults", "--quirks", "--profile", "--dir", "--ucx",
+                               "--hca", "--topology", "-v"})
         EXPECT_THAT(run.out, HasSubstr(option));
     EXPECT_THAT(result({"info", "--help"}).out, HasSubstr("--json"));
     const Result nothing = result({});
@@ -60,6 +60,7 @@ TEST(Usage, mistake_is_one_sentence) {
     mistaken({"run", "--cards", "9", "--", "true"}, "--cards: Value 9 not in range 0 to 8");
     mistaken({"run", "--cards", "many", "--", "true"}, "--cards");
     mistaken({"run", "--cards"}, "--cards");
+    mistaken({"run", "--profile", "/nonexistent", "--", "true"}, "--profile: File does not exist: /nonexistent");
     mistaken({"run", "--hca", "0", "--", "true"}, "--hca: Value 0 not in range 1 to 4");
     mistaken({"run", "--hca", "5", "--", "true"}, "--hca: Value 5 not in range 1 to 4");
     mistaken({"enable", "--user", "--system"}, "--system");

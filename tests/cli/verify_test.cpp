@@ -2,9 +2,9 @@
 #include "command.h"
 
 #include "thunk/owners.h"
+#include "untruths.h"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <map>
@@ -14,7 +14,6 @@ namespace cli {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 using Verdicts = std::map<std::string, std::string>; // by id
 
 /// A test with two software cards of its own, and no records.
@@ -33,10 +32,15 @@ protected:
     ~Verify() override { fs::remove_all(m_dir); }
 
     std::string file() const { return m_dir + "/report.json"; }
+    std::string profile() const { return m_dir + "/profile.json"; }
+    void set_profile(const Json &change) const {
+        write_profile(profile(), change);
+        ::setenv("SOFTGAUDI_PROFILE", profile().c_str(), 1);
+    }
     Result verify(Words options = {}) const {
         Words words = {"verify", "--json", file()};
         if (options.empty() || options.front() != "--soak")
-            words.insert(words.end(), {"--soak", "1"});
+            words.insert(words.end(), {"--soak", "0"});
         words.insert(words.end(), options.begin(), options.end());
         return result(words);
     }
@@ -63,12 +67,20 @@ private:
 };
 
 TEST_F(Verify, short_soak_that_held_writes_no_record) {
-    const Result got = verify();
+    const Result got = verify({"--soak", "1"});
     EXPECT_EQ(got.code, 0) << got.out;
     EXPECT_EQ(got.err, "");
     EXPECT_EQ(verdicts().at("A2"), "held");
     EXPECT_THAT(got.out, HasSubstr("\nno record is written: the soak took 1 s, and 60 s are needed\n"));
     EXPECT_TRUE(report().at("record").is_null());
+    EXPECT_FALSE(has_record());
+}
+
+TEST_F(Verify, soak_of_no_seconds_is_left_out) {
+    const Result got = verify({"--soak", "0"});
+    EXPECT_EQ(got.code, 0) << got.out;
+    EXPECT_EQ(verdicts().at("A2"), "not testable here");
+    EXPECT_THAT(got.out, HasSubstr("  saw: --soak 0 leaves it out\n"));
     EXPECT_FALSE(has_record());
 }
 
@@ -100,7 +112,7 @@ TEST_F(Verify, variables_and_option_choose_the_card) {
 }
 
 TEST_F(Verify, mistakes_are_refused_in_a_sentence) {
-    for (const Words &words : {Words{"--soak", "0"}, Words{"--soak", "many"}, Words{"--bogus"}, Words{"surplus"}}) {
+    for (const Words &words : {Words{"--soak", "-1"}, Words{"--soak", "many"}, Words{"--bogus"}, Words{"surplus"}}) {
         const Result got = verify(words);
         EXPECT_EQ(got.code, 2);
         EXPECT_THAT(got.err, HasSubstr("; see ucx_gaudi verify --help\n"));
@@ -109,7 +121,7 @@ TEST_F(Verify, mistakes_are_refused_in_a_sentence) {
     EXPECT_EQ(unknown.code, 1);
     EXPECT_THAT(unknown.err, HasSubstr("module:9"));
     EXPECT_EQ(unknown.out, "");
-    const Result unwritable = result({"verify", "--soak", "1", "--json", "/nonexistent/report.json"});
+    const Result unwritable = result({"verify", "--soak", "0", "--json", "/nonexistent/report.json"});
     EXPECT_EQ(unwritable.code, 1);
     EXPECT_EQ(unwritable.err, "ucx_gaudi: cannot write /nonexistent/report.json: No such file or directory\n");
 }
@@ -168,7 +180,7 @@ TEST_F(Verify, gaudi3_has_its_subset) {
 
 TEST_F(Verify, synapse_step_holds_beside_the_stand_in) {
     ::setenv("LD_LIBRARY_PATH", STANDIN_DIRECTORY, 1);
-    const Result got = verify({"--with-synapse"});
+    const Result got = verify({"--soak", "1", "--with-synapse"});
     EXPECT_EQ(got.code, 0) << got.out << got.err;
     for (const char *id : {"A2", "A21", "A22", "A26", "A27", "A29"})
         EXPECT_EQ(verdicts().at(id), "held") << id;
@@ -193,18 +205,10 @@ TEST_F(Verify, wrong_answers_of_synapse_are_named) {
     EXPECT_EQ(failed(), std::set<std::string>{"A22"});
 }
 
-/// A card or driver that is not as assumed.
-struct Untruth {
-    const char *name;
-    const char *faults;
-    std::set<std::string> failed; // the assumptions that must be named, and no others
-};
-void PrintTo(const Untruth &untruth, std::ostream *out) { *out << untruth.name; }
-
 class Untrue : public Verify, public ::testing::WithParamInterface<Untruth> {};
 
 TEST_P(Untrue, assumption_is_named_as_failed) {
-    ::setenv("SOFTGAUDI_FAULTS", GetParam().faults, 1);
+    set_profile(GetParam().change);
     const Result got = verify();
     EXPECT_EQ(got.code, 1) << got.out;
     EXPECT_EQ(failed(), GetParam().failed);
@@ -214,24 +218,49 @@ TEST_P(Untrue, assumption_is_named_as_failed) {
             EXPECT_THAT(got.out, HasSubstr("  then (" + one.at("id").get<std::string>() +
                                            "): " + one.at("consequence").get<std::string>() + "\n"));
         }
+    Json patched = all; // the report has the facts of the profile, so that it is one itself
+    patched.merge_patch(GetParam().change);
+    EXPECT_EQ(all, patched);
+}
+
+INSTANTIATE_TEST_SUITE_P(Verify, Untrue, ::testing::ValuesIn(untruths()),
+                         [](const auto &one) { return one.param.name; });
+
+/// A behaviour of softgaudi that another variable makes.
+struct Cause {
+    const char *name, *variable, *value;
+    std::set<std::string> failed;
+    const char *soak = "0";
+};
+void PrintTo(const Cause &cause, std::ostream *out) { *out << cause.name; }
+
+class RoundTrip : public Verify, public ::testing::WithParamInterface<Cause> {};
+
+TEST_P(RoundTrip, report_is_a_profile_that_gives_the_same_report) {
+    ::setenv(GetParam().variable, GetParam().value, 1);
+    verify({"--soak", GetParam().soak});
+    const Verdicts seen = verdicts();
+    const Json behaviour = report().at("behaviour"), card = report().at("card");
+    EXPECT_EQ(failed(), GetParam().failed);
+    ::unsetenv(GetParam().variable);
+    fs::rename(file(), profile());
+    ::setenv("SOFTGAUDI_PROFILE", profile().c_str(), 1);
+    verify({"--soak", GetParam().soak});
+    EXPECT_EQ(verdicts(), seen);
+    EXPECT_EQ(report().at("behaviour"), behaviour);
+    EXPECT_EQ(report().at("card"), card);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Verify, Untrue,
-    ::testing::Values(
-        Untruth{"copy_moves_nothing", "command_submission#19=skip", {"A1", "A5"}},
-        Untruth{"queue_refuses", "command_submission#31=EINVAL", {"A3"}},
-        Untruth{"queue_within_the_card_moves_nothing", "command_submission#37=skip", {"A4"}},
-        Untruth{"window_is_shorter", "command_submission#150=EINVAL", {"A6"}},
-        Untruth{"hint_is_refused", "device_memory_map#3=ENOMEM", {"A7"}},
-        Untruth{"nothing_is_exported", "device_mapped_memory_export_dmabuf_fd=EPERM", {"A9", "A39"}},
-        Untruth{"bar_is_shorter", "device_mapped_memory_export_dmabuf_fd#7=EINVAL", {"A39"}},
-        Untruth{"unmap_after_close_is_refused", "memory_unmap#6=EBUSY", {"A10"}},
-        Untruth{"odd_range_is_refused", "host_memory_map#3=EFAULT", {"A12"}},
-        Untruth{"second_open_waits", "open#2=EAGAIN", {"A13"}},
-        Untruth{"part_of_an_allocation_is_not_exported", "device_mapped_memory_export_dmabuf_fd#2=EINVAL", {"A17"}},
-        Untruth{"submission_0_is_unknown", "wait_for_cs#1=EINVAL", {"A19"}},
-        Untruth{"duplicate_has_a_context_of_its_own", "device_memory_map#1=EINVAL", {"A20"}}),
+    Verify, RoundTrip,
+    ::testing::Values(Cause{"gaudi2", "SOFTGAUDI_MODEL", "gaudi2", {}},
+                      Cause{"gaudi3", "SOFTGAUDI_MODEL", "gaudi3", {}},
+                      Cause{"fallback", "SOFTGAUDI_QUIRKS", "fallback", {}},
+                      Cause{"early_flag", "SOFTGAUDI_QUIRKS", "early_flag", {"A2"}, "30"}, // it ends with the first one
+                      Cause{"short_bar", "SOFTGAUDI_BAR", "65280", {"A39"}},
+                      Cause{"no_export", "SOFTGAUDI_FAULTS", "device_mapped_memory_export_dmabuf_fd=EPERM", {"A9"}},
+                      Cause{"no_submission", "SOFTGAUDI_FAULTS", "command_submission=EPERM", {"A1", "A5"}},
+                      Cause{"no_wait", "SOFTGAUDI_FAULTS", "wait_for_cs#1=EINVAL", {"A19"}}),
     [](const auto &one) { return one.param.name; });
 
 TEST_F(Verify, soak_finds_flags_that_an_idle_card_writes_in_order) {
@@ -240,13 +269,6 @@ TEST_F(Verify, soak_finds_flags_that_an_idle_card_writes_in_order) {
     EXPECT_EQ(got.code, 1) << got.out;
     EXPECT_EQ(failed(), std::set<std::string>{"A2"});
     EXPECT_THAT(got.out, HasSubstr("\ncompletion by driver from now on: "));
-}
-
-TEST_F(Verify, bar_that_is_shorter_than_the_memory_is_named) {
-    ::setenv("SOFTGAUDI_BAR", "65536", 1);
-    const Result got = verify();
-    EXPECT_EQ(got.code, 1) << got.out;
-    EXPECT_EQ(failed(), std::set<std::string>{"A39"});
 }
 
 } // namespace

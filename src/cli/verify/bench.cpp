@@ -4,6 +4,7 @@
 #include "gaudi/copy/queues.h"
 #include "os/format.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -30,6 +31,8 @@ bool is_abandoned() { return s_abandoned; }
 void abandon() { s_abandoned = true; }
 
 Result<std::unique_ptr<HostBlock>> HostBlock::make(const thunk::Device &device, std::size_t length) {
+    constexpr std::size_t kPage = 4096;
+    length = (length + kPage - 1) / kPage * kPage; // whether other lengths can be mapped is for the step host to find
     void *memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return tl::unexpected(thunk::make_error(errno, "mmap", os::format("{} bytes", length)));
@@ -91,6 +94,15 @@ DeviceBlock::~DeviceBlock() {
         return;
     }
     thunk::release_or_report([this] { return mapping.release(); }); // before the allocation
+}
+
+Result<thunk::Fd> export_from(const thunk::Device &device, std::uint64_t address, std::uint64_t size,
+                              std::uint64_t offset) {
+    const int fd = device.library().call().device_mapped_memory_export_dmabuf_fd(device.fd(), address, size, offset,
+                                                                                 O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return tl::unexpected(thunk::from_negative(fd, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
+    return thunk::Fd(fd);
 }
 
 Result<std::unique_ptr<TestRing>> TestRing::make(const Target &target, unsigned slots) {

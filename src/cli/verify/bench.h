@@ -20,8 +20,9 @@ namespace gaudi::cli::verify {
 struct Target {
     const CardIdentity &card;
     thunk::Device device;
-    std::uint64_t memory = 0; // kMemoryBytes of it
-    bool shared = false;      // SynapseAI has opened the card, in this process
+    std::uint64_t memory = 0;   // kMemoryBytes of it
+    bool shared = false;        // SynapseAI has opened the card, in this process
+    std::string no_copies = {}; // why no copy can be made; empty where copies arrive
 
     static constexpr std::uint64_t kMemoryBytes = 64 << 20;
 };
@@ -68,6 +69,10 @@ struct DeviceBlock {
     DeviceBlock &operator=(DeviceBlock &&) = default;
     ~DeviceBlock();
 };
+
+/// Exports from an offset, which the product never does.
+Result<thunk::Fd> export_from(const thunk::Device &device, std::uint64_t address, std::uint64_t size,
+                              std::uint64_t offset);
 
 /// Command buffers and completion flags, one of each per slot.
 class TestRing {

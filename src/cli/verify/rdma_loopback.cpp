@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 // verbs.h makes macros of these names.
 #undef ibv_query_port
@@ -216,6 +217,8 @@ OrSentence<void> RdmaLoopback::register_host(void *memory, std::size_t length) {
 OrSentence<void> RdmaLoopback::register_dmabuf(int dmabuf, std::size_t length) {
     if (!m_objects->verbs.reg_dmabuf_mr)
         return Sentence("this libibverbs has no ibv_reg_dmabuf_mr");
+    if (m_objects->dmabuf)
+        m_objects->verbs.dereg_mr(std::exchange(m_objects->dmabuf, nullptr));
     m_objects->dmabuf = m_objects->verbs.reg_dmabuf_mr(m_objects->pd, 0, length, 0, dmabuf, kAccess);
     if (!m_objects->dmabuf)
         return Sentence(os::format("ibv_reg_dmabuf_mr fails on {}: {}", m_name, std::strerror(errno)));

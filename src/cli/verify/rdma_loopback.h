@@ -24,6 +24,7 @@ public:
     /// The errno of a registration of the descriptor -1; 0 if it succeeds, ENOSYS without such a function.
     int probe_dmabuf() const;
     OrSentence<void> register_host(void *memory, std::size_t length);
+    /// In place of the one before.
     OrSentence<void> register_dmabuf(int dmabuf, std::size_t length);
 
     /// Host memory to the dma-buf, or back, both from their starts. Ends when the NIC says so.

@@ -12,15 +12,19 @@ namespace {
 constexpr const char *kStep = "copies";
 constexpr std::uint32_t kBytes = 256 << 10;
 
-/// Copies and compares; what went wrong, or an empty string.
+/// Copies and compares.
 class Checker {
 public:
     Checker(const Target &target, TestRing &ring, HostBlock &out, HostBlock &back)
         : m_target(target), m_ring(ring), m_out(out), m_back(back) {}
 
     /// The bytes go down by one queue and up by another; with `within`, through a copy within the card by a third.
-    std::string check(std::uint32_t down, std::uint32_t up, std::optional<std::uint32_t> within = {},
-                      std::uint32_t length = kBytes) {
+    struct Outcome {
+        std::string name = "success"; // for a measurement
+        std::string why = {};         // what went wrong; empty after a success
+    };
+    Outcome check(std::uint32_t down, std::uint32_t up, std::optional<std::uint32_t> within = {},
+                  std::uint32_t length = kBytes) {
         const auto seed = fresh_seed();
         fill(m_out.data(), length, seed);
         std::memset(m_back.data(), 0, length);
@@ -33,8 +37,10 @@ public:
         if (copied)
             copied = m_ring.copy(up, place, m_back.address(), length);
         if (!copied)
-            return copied.error().text;
-        return is_filled(m_back.data(), length, seed) ? "" : "wrong bytes";
+            return {outcome_of(copied), copied.error().text};
+        if (is_filled(m_back.data(), length, seed))
+            return {};
+        return {"wrong bytes", "wrong bytes"};
     }
 
 private:
@@ -43,32 +49,47 @@ private:
     HostBlock &m_out, &m_back;
 };
 
+/// The submission would copy, if the card took it.
 void check_refusal(Findings &findings, const Target &target) {
-    hl_cs_chunk chunk{};
-    chunk.cb_size = 24;
-    const auto refused = target.device.submit({&chunk, 1});
-    findings.add({.step = kStep,
-                  .ids = {"A14"},
-                  .verdict = verdict_of(!refused),
-                  .did = "submitted a command buffer",
-                  .saw = refused ? "it was accepted" : refused.error().text});
+    Finding finding{.step = kStep,
+                    .ids = {"A14"},
+                    .verdict = Verdict::not_testable,
+                    .did = "submitted a copy of 256 KiB",
+                    .saw = {}};
+    const auto ring = TestRing::make(target, 1);
+    const auto data = HostBlock::make(target.device, kBytes);
+    if (!ring || !data) {
+        finding.saw = !ring ? ring.error().text : data.error().text;
+        findings.add(std::move(finding));
+        return;
+    }
+    const auto sent = (*ring)->submit(0, kDownQueues[0], {(*data)->address(), target.memory, kBytes}, 1);
+    finding.verdict = verdict_of(!sent);
+    finding.saw = sent ? "it was accepted" : sent.error().text;
+    if (sent)
+        if (const auto ended = (*ring)->wait(*sent); !ended)
+            finding.saw += os::format("; {}", ended.error().text);
+    findings.measure({kStep, "submission", outcome_of(sent)});
+    findings.add(std::move(finding));
 }
 
 } // namespace
 
-void check_copies(Findings &findings, const Target &target) {
+void check_copies(Findings &findings, Target &target) {
     if (!target.card.takes_submissions()) {
+        target.no_copies = "this generation takes no command submissions";
         check_refusal(findings, target);
         findings.add({.step = kStep,
                       .ids = {"A1", "A3", "A4", "A5"},
                       .verdict = Verdict::not_testable,
                       .did = "nothing",
-                      .saw = "this generation takes no command submissions"});
+                      .saw = target.no_copies});
         return;
     }
     const auto ring = TestRing::make(target, 1);
     const auto out = HostBlock::make(target.device, kBytes), back = HostBlock::make(target.device, kBytes);
     if (!ring || !out || !back) {
+        target.no_copies = "host memory for copies cannot be mapped";
         findings.add({.step = kStep,
                       .ids = {"A5"},
                       .verdict = Verdict::failed,
@@ -79,21 +100,38 @@ void check_copies(Findings &findings, const Target &target) {
         return;
     }
     Checker checker(target, **ring, **out, **back);
-    std::string first = checker.check(kDownQueues[0], kUpQueues[0]);
+    Checker::Outcome first = checker.check(kDownQueues[0], kUpQueues[0]);
     for (const std::uint32_t length : {1u, 4097u, kBytes - 1})
-        if (first.empty())
+        if (first.why.empty())
             first = checker.check(kDownQueues[0], kUpQueues[0], {}, length);
     findings.add({.step = kStep,
                   .ids = target.shared ? std::vector<std::string>{"A21"} : std::vector<std::string>{"A1", "A5"},
-                  .verdict = verdict_of(first.empty()),
+                  .verdict = verdict_of(first.why.empty()),
                   .did = os::format("copied 1 byte to 256 KiB down by queue {} and up by queue {}, by LIN_DMA packets "
                                     "in host memory",
                                     kDownQueues[0], kUpQueues[0]),
-                  .saw = first.empty() ? "the same bytes" : first});
+                  .saw = first.why.empty() ? "the same bytes" : first.why});
+    const auto measure = [&](std::uint32_t queue, const std::string &outcome) {
+        if (!target.shared)
+            findings.measure({kStep, os::format("queue_{}", queue), outcome});
+    };
+    if (!first.why.empty()) {
+        target.no_copies = "copies do not arrive, as the step copies has found";
+        for (const std::uint32_t queue : {kDownQueues[0], kUpQueues[0]}) // either of them may be the cause
+            measure(queue, first.name);
+        if (!target.shared)
+            findings.add({.step = kStep,
+                          .ids = {"A3", "A4"},
+                          .verdict = Verdict::not_testable,
+                          .did = "nothing",
+                          .saw = "the first queues do not copy"});
+        return;
+    }
     std::string wrong;
-    const auto collect = [&](std::uint32_t queue, const std::string &why) {
-        if (!why.empty())
-            wrong += os::format("{}queue {}: {}", wrong.empty() ? "" : "; ", queue, why);
+    const auto collect = [&](std::uint32_t queue, const Checker::Outcome &outcome) {
+        measure(queue, outcome.name);
+        if (!outcome.why.empty())
+            wrong += os::format("{}queue {}: {}", wrong.empty() ? "" : "; ", queue, outcome.why);
     };
     for (const std::uint32_t queue : kDownQueues)
         if (!is_abandoned())

@@ -33,6 +33,7 @@ void check_descriptors(Findings &findings, const Card &card, const thunk::Device
         if (const auto named = thunk::Device(card.library(), other.fd.get()).bus_id())
             claims += os::format("; libhl-thunk calls {} the card {}", other.name, *named);
     }
+    findings.measure({kStep, "others_are_named_cards", !claims.empty()});
     findings.add({.step = kStep,
                   .ids = {"A24"},
                   .verdict = verdict_of(held),

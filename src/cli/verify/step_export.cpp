@@ -2,9 +2,6 @@
 #include "os/format.h"
 #include "steps.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 
 namespace gaudi::cli::verify {
@@ -13,22 +10,8 @@ namespace {
 constexpr const char *kStep = "export";
 constexpr std::uint64_t kSystemPage = 4096;
 
-template <class T>
-std::string text_of(const Result<T> &result) {
-    return result ? "success" : thunk::errno_name(result.error().code);
-}
-
-/// Exports from an offset, which the product never does.
-Result<thunk::Fd> export_from(const thunk::Device &device, std::uint64_t address, std::uint64_t size,
-                              std::uint64_t offset) {
-    const int fd = device.library().call().device_mapped_memory_export_dmabuf_fd(device.fd(), address, size, offset,
-                                                                                 O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return tl::unexpected(thunk::from_negative(fd, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
-    return thunk::Fd(fd);
-}
-
-void check_rules(Findings &findings, const Card &card, const thunk::Device &device) {
+/// Whether anything is exported.
+bool check_rules(Findings &findings, const Card &card, const thunk::Device &device) {
     auto block = DeviceBlock::make(device, card.page_size());
     if (!block) {
         findings.add({.step = kStep,
@@ -36,10 +19,11 @@ void check_rules(Findings &findings, const Card &card, const thunk::Device &devi
                       .verdict = Verdict::failed,
                       .did = "allocated a page to export",
                       .saw = block.error().text});
-        return;
+        return false;
     }
     const std::uint64_t address = block->address(), page = card.page_size();
     auto whole = device.export_dmabuf(address, page);
+    findings.measure({kStep, "whole", outcome_of(whole)});
     findings.add({.step = kStep,
                   .ids = {"A9"},
                   .verdict = verdict_of(whole.has_value()),
@@ -47,24 +31,27 @@ void check_rules(Findings &findings, const Card &card, const thunk::Device &devi
                   .saw = whole ? "success" : whole.error().text});
     if (!whole) {
         findings.add({.step = kStep,
-                      .ids = {"A10", "A17"},
+                      .ids = {"A10", "A17", "A39"},
                       .verdict = Verdict::not_testable,
                       .did = "nothing",
                       .saw = "the driver exports no memory"});
-        return;
+        return false;
     }
     const auto first = device.export_dmabuf(address, kSystemPage);
     const auto inside = device.export_dmabuf(address + page / 2, page / 2);
     const auto longer = device.export_dmabuf(address, page + kSystemPage);
     const auto offset = export_from(device, address, kSystemPage, kSystemPage);
-    findings.note("exports",
-                  os::format("inside {}, too long {}, offset {}", text_of(inside), text_of(longer), text_of(offset)));
+    findings.measure({kStep, "part", outcome_of(first)});
+    findings.measure({kStep, "inside", outcome_of(inside)});
+    findings.measure({kStep, "too_long", outcome_of(longer)});
+    findings.measure({kStep, "offset", outcome_of(offset)});
     findings.add({.step = kStep,
                   .ids = {"A17"},
                   .verdict = verdict_of(first && !inside && !longer),
                   .did = "exported the first 4096 bytes, an address inside, more than the allocation, and an offset",
-                  .saw = os::format("first 4096 bytes: {}; inside: {}; more: {}; offset 4096: {}", text_of(first),
-                                    text_of(inside), text_of(longer), text_of(offset))});
+                  .saw = os::format("first 4096 bytes: {}; inside: {}; more: {}; offset 4096: {}", outcome_of(first),
+                                    outcome_of(inside), outcome_of(longer), outcome_of(offset))});
+    return true;
 }
 
 void check_unmap(Findings &findings, const Card &card, const thunk::Device &device) {
@@ -76,11 +63,22 @@ void check_unmap(Findings &findings, const Card &card, const thunk::Device &devi
     const auto refused = block->mapping.release();
     const auto closed = exported->close();
     const auto unmapped = block->mapping.release(); // nothing to do where the first one succeeded
+    findings.measure({kStep, "unmap_while_exported", outcome_of(refused)});
     findings.add({.step = kStep,
                   .ids = {"A10"},
                   .verdict = verdict_of(!refused && refused.error().code == EINVAL && closed && unmapped),
                   .did = "unmapped memory while its dma-buf was open, and after it was closed",
-                  .saw = os::format("open: {}; closed: {}", text_of(refused), text_of(unmapped))});
+                  .saw = os::format("open: {}; closed: {}", outcome_of(refused), outcome_of(unmapped))});
+}
+
+/// The longest export of a mapping of `most` pages, which is too long itself.
+std::uint64_t find_longest(const thunk::Device &device, std::uint64_t address, std::uint64_t page, std::uint64_t most) {
+    std::uint64_t good = 0, bad = most;
+    while (bad - good > 1) {
+        const std::uint64_t pages = good + (bad - good) / 2;
+        (device.export_dmabuf(address, pages * page) ? good : bad) = pages;
+    }
+    return good * page;
 }
 
 void check_all_memory(Findings &findings, const Card &card, const thunk::Device &device) {
@@ -97,12 +95,16 @@ void check_all_memory(Findings &findings, const Card &card, const thunk::Device 
         return;
     }
     const auto exported = device.export_dmabuf(block->address(), length);
-    findings.note("largest export", exported ? os::format("{} bytes or more", length) : "less than all memory");
+    const std::uint64_t longest = exported ? length : find_longest(device, block->address(), card.page_size(), pages);
+    if (!exported)
+        findings.measure({kStep, "longest_bytes", longest});
     findings.add({.step = kStep,
                   .ids = {"A39"},
                   .verdict = verdict_of(exported.has_value()),
                   .did = os::format("exported {} MiB, all that were free, at once", length >> 20),
-                  .saw = exported ? "success" : exported.error().text});
+                  .saw = exported
+                             ? "success"
+                             : os::format("{}; the longest export has {} MiB", exported.error().text, longest >> 20)});
 }
 
 } // namespace
@@ -116,7 +118,8 @@ void check_export(Findings &findings, const Card &card, const thunk::Device &dev
                       .saw = os::format("{} has none", card.library().path())});
         return;
     }
-    check_rules(findings, card, device);
+    if (!check_rules(findings, card, device))
+        return;
     check_unmap(findings, card, device);
     check_all_memory(findings, card, device);
 }

@@ -22,6 +22,8 @@ constexpr std::array kRanges = {
     OddRange{0, 1},          OddRange{1, 4096},       OddRange{4095, 2},         OddRange{3, 4097},
     OddRange{4000, 100'003}, OddRange{2048, 1 << 20}, OddRange{0, (2 << 20) + 1}};
 
+constexpr const OddRange &kOddLength = kRanges[0], &kOddStart = kRanges[1];
+
 /// Maps one range, copies it down and up, and looks at the bytes beside it.
 Result<bool> copies_right(const Target &target, TestRing &ring, std::byte *memory, const OddRange &range) {
     auto mapping = thunk::map_host(target.device, memory + range.offset, range.length);
@@ -82,12 +84,12 @@ Result<bool> keeps_pages(const Target &target, TestRing &ring) {
 } // namespace
 
 void check_host(Findings &findings, const Target &target) {
-    if (!target.card.takes_submissions()) {
+    if (!target.no_copies.empty()) {
         findings.add({.step = kStep,
                       .ids = {"A12", "A38"},
                       .verdict = Verdict::not_testable,
                       .did = "nothing",
-                      .saw = "this generation takes no command submissions to copy with"});
+                      .saw = target.no_copies});
         return;
     }
     constexpr std::size_t kBytes = 4 << 20;
@@ -99,6 +101,9 @@ void check_host(Findings &findings, const Target &target) {
         const auto copied = ring && !is_abandoned()
                                 ? copies_right(target, **ring, static_cast<std::byte *>(memory), range)
                                 : Result<bool>(false);
+        if (&range == &kOddLength || &range == &kOddStart)
+            findings.measure({kStep, &range == &kOddStart ? "odd_start" : "odd_length",
+                              copied && !*copied ? "wrong bytes" : outcome_of(copied)});
         if (copied && *copied)
             ++right;
         else
@@ -117,6 +122,8 @@ void check_host(Findings &findings, const Target &target) {
     if (!ring || is_abandoned())
         return;
     const auto kept = keeps_pages(target, **ring);
+    if (kept)
+        findings.measure({kStep, "pages_kept", *kept});
     findings.add({.step = kStep,
                   .ids = {"A38"},
                   .verdict = verdict_of(kept && *kept),

@@ -53,7 +53,9 @@ void check_import(Findings &findings, const Cards &cards, const Target &target) 
                     .saw = "there is no other card that opens"};
     const Card *card = nullptr;
     const thunk::DeviceFd opened = open_other(cards, target.card, card);
-    if (!opened || !target.card.takes_submissions() || is_abandoned()) {
+    if (!opened || !target.no_copies.empty()) {
+        if (opened)
+            finding.saw = target.no_copies;
         findings.add(std::move(finding));
         return;
     }

@@ -35,7 +35,10 @@ void check_page(Findings &findings, const Card &card, const thunk::Device &devic
     }
     const std::uint64_t taken = before && after ? before->dram_free_mem - after->dram_free_mem : 0;
     const std::uint64_t offset = block->address() - card.info().dram_base_address;
-    findings.note("page", os::format("{} bytes", taken));
+    if (taken != 0)
+        findings.measure({kStep, "page_bytes", taken});
+    if (block->address() >= card.info().dram_base_address)
+        findings.measure({kStep, "first_mapping_offset_bytes", offset});
     findings.add({.step = kStep,
                   .ids = {"A18"},
                   .verdict = verdict_of(taken == card.page_size() && offset % card.page_size() == 0),
@@ -59,7 +62,9 @@ void check_hint(Findings &findings, const Card &card, const thunk::Device &devic
     const auto block = DeviceBlock::make(device, card.page_size(), hint);
     const auto taken = DeviceBlock::make(device, card.page_size(), hint); // the hint is not free any more
     const bool held = block && block->address() == hint && taken && taken->address() != hint;
-    findings.note("hints", block && block->address() == hint ? "honoured" : "not honoured");
+    findings.measure({kStep, "hint", !block ? outcome_of(block) : block->address() == hint ? "honoured" : "ignored"});
+    if (block && block->address() == hint)
+        findings.measure({kStep, "taken_hint", taken ? "elsewhere" : outcome_of(taken)});
     findings.add({.step = kStep,
                   .ids = {"A7"},
                   .verdict = verdict_of(held),

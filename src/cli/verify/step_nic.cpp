@@ -58,16 +58,22 @@ void check_transfers(Findings &findings, const Target &target, RdmaLoopback &nic
 
 void check_flush(Findings &findings, const Target &target, RdmaLoopback &nic, HostBlock &sent, std::uint64_t memory) {
     const auto back = HostBlock::make(target.device, kBytes);
-    if (!back || !target.card.takes_submissions() || is_abandoned()) {
+    if (!back || !target.no_copies.empty()) {
         findings.add({.step = kStep,
                       .ids = {"A11"},
                       .verdict = Verdict::not_testable,
                       .did = "nothing",
-                      .saw = back ? "no engine of this card reads its memory for us" : back.error().text});
+                      .saw = back ? target.no_copies : back.error().text});
         return;
     }
     const auto bare = count_stale(target, nic, sent, **back, memory, false);
     const auto flushed = bare ? count_stale(target, nic, sent, **back, memory, true) : bare;
+    if (bare)
+        findings.measure({kStep, "stale_without_flush", std::uint64_t{*bare}});
+    if (flushed)
+        findings.measure({kStep, "stale_with_flush", std::uint64_t{*flushed}});
+    if (const auto flush = target.device.flush_pci_writes(); bare)
+        findings.measure({kStep, "flush", outcome_of(flush)});
     findings.add(
         {.step = kStep,
          .ids = {"A11"},
@@ -76,6 +82,31 @@ void check_flush(Findings &findings, const Target &target, RdmaLoopback &nic, Ho
                            nic.name(), kRounds),
          .saw = flushed ? os::format("without a flush {} of {} were stale, with one {}", *bare, kRounds, *flushed)
                         : flushed.error().text});
+}
+
+/// Whether an export from an offset begins there or, as with the driver in Linux, at the start of the allocation.
+void measure_offset(Findings &findings, const Target &target, RdmaLoopback &nic, HostBlock &sent, std::uint64_t memory,
+                    int whole) {
+    const auto offset = export_from(target.device, memory, kBytes, kBytes);
+    if (!offset)
+        return; // the step export has measured that
+    const auto at_start = fresh_seed(), at_offset = fresh_seed();
+    fill(sent.data(), kBytes, at_start);
+    auto moved = nic.write(kBytes);
+    if (moved)
+        moved = nic.register_dmabuf(offset->get(), kBytes);
+    fill(sent.data(), kBytes, at_offset);
+    if (moved)
+        moved = nic.write(kBytes);
+    if (moved)
+        moved = nic.register_dmabuf(whole, kBytes);
+    if (moved)
+        moved = nic.read(kBytes);
+    const bool honoured = moved && is_filled(sent.data(), kBytes, at_start);
+    if (!honoured && !(moved && is_filled(sent.data(), kBytes, at_offset)))
+        return;
+    findings.measure({kStep, "export_offset_honoured", honoured});
+    findings.note("export offset", honoured ? "honoured" : "ignored");
 }
 
 } // namespace
@@ -109,7 +140,7 @@ void check_nic(Findings &findings, const Target &target, const std::string &name
     if (!registered) {
         findings.add({.step = kStep,
                       .ids = {"A33"},
-                      .verdict = Verdict::failed,
+                      .verdict = exported ? Verdict::failed : Verdict::not_testable, // the step export has the reason
                       .did = os::format("registered the dma-buf of a page with {}", (*nic)->name()),
                       .saw = registered.error()});
         findings.add({.step = kStep,
@@ -120,6 +151,8 @@ void check_nic(Findings &findings, const Target &target, const std::string &name
     } else {
         check_transfers(findings, target, **nic, **sent);
         check_flush(findings, target, **nic, **sent, block->address());
+        if (!is_interrupted())
+            measure_offset(findings, target, **nic, **sent, block->address(), exported->get());
     }
     nic->reset(); // its registration keeps the memory from being unmapped
 }

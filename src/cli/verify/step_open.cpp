@@ -34,19 +34,22 @@ Result<thunk::DeviceFd> open_control(const Card &card) {
 void check_duplicate(Findings &findings, const Card &card, const thunk::Device &device) {
     const thunk::Fd copy(::fcntl(device.fd(), F_DUPFD_CLOEXEC, 0));
     const thunk::Device second(card.library(), copy.get());
-    std::string saw;
+    std::string saw, outcome = "success";
     bool held = false;
     if (auto allocation = thunk::allocate(second, card.page_size()); !allocation) {
         saw = allocation.error().text;
+        outcome = outcome_of(allocation);
     } else {
         // The handle of one descriptor is mapped, unmapped and freed through the other.
         const auto address = device.map(allocation->get());
         const auto unmapped = address ? second.unmap(*address) : Result<void>();
         held = address && unmapped;
+        outcome = address ? outcome_of(unmapped) : outcome_of(address);
         saw = held       ? "the memory of one is mapped and unmapped by the other"
               : !address ? address.error().text
                          : unmapped.error().text;
     }
+    findings.measure({kStep, "duplicate", outcome});
     findings.add({.step = kStep,
                   .ids = {"A20"},
                   .verdict = verdict_of(held),
@@ -59,16 +62,18 @@ void check_duplicate(Findings &findings, const Card &card, const thunk::Device &
 void check_open(Findings &findings, const Card &card, const thunk::Device &device) {
     const auto again = thunk::DeviceFd::open(card.library(), card.bus_id());
     const auto control = open_control(card);
+    findings.measure({kStep, "second_open", outcome_of(again)});
     findings.add({.step = kStep,
                   .ids = {"A13"},
                   .verdict = verdict_of(!again && again.error().code == EBUSY && control.has_value()),
                   .did = "opened the card a second time, and its control node",
-                  .saw = os::format("second open: {}; control node: {}",
-                                    again ? "success" : thunk::errno_name(again.error().code),
+                  .saw = os::format("second open: {}; control node: {}", outcome_of(again),
                                     control ? "success" : control.error().text)});
     const auto compute = device.wait(0, std::chrono::microseconds(0));
+    findings.measure({kStep, "wait_0_compute_node", outcome_of(compute)});
     if (control) {
         const auto of_control = control->get().wait(0, std::chrono::microseconds(0));
+        findings.measure({kStep, "wait_0_control_node", outcome_of(of_control)});
         findings.add({.step = kStep,
                       .ids = {"A19"},
                       .verdict = verdict_of(compute && *compute == thunk::Wait::done && !of_control),

@@ -225,8 +225,10 @@ std::optional<SoakResult> check_soak(Findings &findings, const Target &target, u
                     .did = os::format("copied on all queues at once for {} s, and looked at the data of each copy as "
                                       "soon as its completion flag was seen",
                                       seconds),
-                    .saw = "this card takes no command submissions"};
-    if (!target.card.takes_submissions() || is_abandoned()) {
+                    .saw = is_abandoned() ? "a submission before it did not end" : target.no_copies};
+    if (seconds == 0)
+        finding.saw = "--soak 0 leaves it out";
+    if (!finding.saw.empty()) {
         findings.add(std::move(finding));
         return {};
     }
@@ -242,6 +244,8 @@ std::optional<SoakResult> check_soak(Findings &findings, const Target &target, u
                   : held ? os::format("{} copies, each with its data", soak.copies())
                          : os::format("a completion flag came before its data: {}", soak.first_early());
     findings.add(std::move(finding));
+    if (!target.shared && (ended || soak.early() != 0))
+        findings.measure({kStep, "flag_order_held", held});
     if (!ended && soak.early() == 0) // an error says nothing about the order: it makes no record, and replaces none
         return {};
     return SoakResult{held, soak.seconds(), soak.copies()};

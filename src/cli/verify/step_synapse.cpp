@@ -174,7 +174,7 @@ void check_acquired(Findings &findings, const Card &card, const Synapse &synapse
         return;
     }
     check_refused_copy(findings, synapse, memory);
-    const Target target{card, device, memory, true};
+    Target target{card, device, memory, true};
     check_copies(findings, target);
     check_soak(findings, target, seconds);
     if (!is_abandoned())

@@ -10,29 +10,38 @@ namespace gaudi::cli::verify {
 namespace {
 
 constexpr const char *kStep = "window";
-constexpr unsigned kSubmissions = 200; // the driver has room for 64
+constexpr unsigned kSubmissions = 200;      // the driver has room for 64
+constexpr std::uint32_t kBytes = 256 << 10; // takes longer to copy than to submit, so that the window fills
 
 } // namespace
 
 void check_window(Findings &findings, const Target &target) {
-    if (!target.card.takes_submissions() || is_abandoned()) {
+    if (!target.no_copies.empty()) {
         findings.add({.step = kStep,
                       .ids = {"A6"},
                       .verdict = Verdict::not_testable,
                       .did = "nothing",
-                      .saw = "this card takes no command submissions"});
+                      .saw = target.no_copies});
         return;
     }
     const auto ring = TestRing::make(target, kSubmissions);
-    const auto data = HostBlock::make(target.device, 4096);
+    const auto data = HostBlock::make(target.device, kBytes);
     std::string why = !ring ? ring.error().text : !data ? data.error().text : "";
     std::vector<std::uint64_t> sequences;
     for (unsigned i = 0; why.empty() && i < kSubmissions; ++i) {
-        const auto sent = (*ring)->submit(i, kDownQueues[0], {(*data)->address(), target.memory, 4096}, i + 1);
-        if (sent)
+        const auto sent = (*ring)->submit(i, kDownQueues[0], {(*data)->address(), target.memory, kBytes}, i + 1);
+        if (sent) {
             sequences.push_back(*sent);
-        else
-            why = sent.error().text;
+            continue;
+        }
+        std::uint64_t in_flight = 0;
+        for (unsigned slot = 0; slot < i; ++slot)
+            in_flight += (*ring)->flag(slot) == slot + 1 ? 0 : 1;
+        if (in_flight != 0) {
+            findings.measure({kStep, "most_in_flight", in_flight});
+            findings.measure({kStep, "refusal", outcome_of(sent)});
+        }
+        why = os::format("with {} in flight: {}", in_flight, sent.error().text);
     }
     for (const std::uint64_t sequence : sequences)
         if (const auto ended = (*ring)->wait(sequence); !ended && why.empty())

@@ -17,8 +17,9 @@ void check_open(Findings &findings, const Card &card, const thunk::Device &devic
 void check_descriptors(Findings &findings, const Card &card, const thunk::Device &device);
 void check_memory(Findings &findings, const Card &card, const thunk::Device &device);
 void check_export(Findings &findings, const Card &card, const thunk::Device &device);
+/// Before the other steps that copy: it sets `no_copies` of the target.
+void check_copies(Findings &findings, Target &target);
 void check_host(Findings &findings, const Target &target);
-void check_copies(Findings &findings, const Target &target);
 void check_window(Findings &findings, const Target &target);
 
 struct SoakResult {

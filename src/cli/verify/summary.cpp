@@ -21,6 +21,20 @@ std::string now() {
     return text;
 }
 
+std::string name_generation(const hlthunk_hw_ip_info &info) {
+    return info.device_id == HL_PCI_ID_GAUDI2   ? "gaudi2"
+           : info.device_id == HL_PCI_ID_GAUDI3 ? "gaudi3"
+                                                : os::format("{:#x}", info.device_id);
+}
+
+/// By step and name.
+Json format_behaviour(const Findings &findings) {
+    Json steps = Json::object();
+    for (const Measurement &one : findings.measurements())
+        std::visit([&](const auto &value) { steps[one.step][one.name] = value; }, one.value);
+    return steps;
+}
+
 } // namespace
 
 std::string format_table(const Summary &summary) {
@@ -42,6 +56,7 @@ std::string format_report(const Summary &summary) {
     const hlthunk_hw_ip_info &info = summary.card.info();
     out["card"] = {{"module", summary.card.module_id()},
                    {"bus_id", summary.card.bus_id()},
+                   {"generation", name_generation(info)},
                    {"model", versions.model},
                    {"driver", versions.driver},
                    {"firmware", versions.firmware},
@@ -55,6 +70,7 @@ std::string format_report(const Summary &summary) {
     out["notes"] = Json::object();
     for (const auto &[name, value] : summary.findings.notes())
         out["notes"][name] = value;
+    out["behaviour"] = format_behaviour(summary.findings);
     out["steps"] = Json::array();
     for (const Finding &finding : summary.findings.all())
         out["steps"].push_back({{"step", finding.step},

@@ -82,11 +82,11 @@ OrSentence<std::optional<SoakResult>> check_own_card(Findings &findings, const C
     const auto block = DeviceBlock::make(device, Target::kMemoryBytes);
     if (!block)
         return Sentence(block.error().text);
-    const Target target{card, device, block->address(), false};
-    if (go_on())
-        check_host(findings, target);
+    Target target{card, device, block->address()};
     if (go_on())
         check_copies(findings, target);
+    if (go_on())
+        check_host(findings, target);
     if (go_on())
         check_window(findings, target);
     if (go_on())
