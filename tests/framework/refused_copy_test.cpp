@@ -145,7 +145,7 @@ TEST_F(RefusedCopy, event_that_cannot_be_recorded_is_replaced_by_a_wait) {
 }
 
 TEST_F(RefusedCopy, failed_flush_fails_the_copies_that_need_it) {
-    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#1=EIO");
+    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#2=EIO"); // the first is tried with the first export
     start(3);
     down(0); // keeps the stream busy
     up(0, true);

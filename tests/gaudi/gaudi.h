@@ -98,8 +98,8 @@ class GaudiTest : public ::testing::Test {
 protected:
     GaudiTest() {
         for (const char *name :
-             {"GAUDI_MAPPING_TABLE", "HABANA_VISIBLE_MODULES", "HLS_MODULE_ID", "SOFTGAUDI_BAR", "SOFTGAUDI_CARDS",
-              "SOFTGAUDI_FAULTS", "SOFTGAUDI_MODEL", "SOFTGAUDI_PACE", "SOFTGAUDI_QUIRKS"})
+             {"GAUDI_MAPPING_TABLE", "HABANA_VISIBLE_MODULES", "HLS_MODULE_ID", "SOFTGAUDI_BAR", "SOFTGAUDI_PROFILE",
+              "SOFTGAUDI_CARDS", "SOFTGAUDI_FAULTS", "SOFTGAUDI_MODEL", "SOFTGAUDI_PACE", "SOFTGAUDI_QUIRKS"})
             unsetenv(name);
         char name[] = "/dev/shm/gaudi-test-XXXXXX";
         m_dir = mkdtemp(name);

@@ -27,8 +27,9 @@ protected:
         ASSERT_EQ(pwrite(exported.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)),
                   static_cast<ssize_t>(bytes.size()));
     }
+    /// Of copies: one more is tried before the first export.
     static std::uint64_t flushes(std::size_t index = 0) {
-        return Counters(card(index)).calls("cs_flush_pci_hbw_writes");
+        return Counters(card(index)).calls("cs_flush_pci_hbw_writes") - 1;
     }
     static std::uint64_t device(std::size_t index = 0) { return value(allocate(card(index), {.length = kMiB})); }
 };
@@ -113,7 +114,7 @@ TEST_F(PostedWrites, export_without_importing_device_costs_no_flush) {
 }
 
 TEST_F(PostedWrites, failed_flush_fails_the_copy) {
-    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes=EIO");
+    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#2+=EIO"); // the first is tried with the first export
     Mover mover(cards());
     const HostBuffer host(kMiB);
     const std::uint64_t memory = device();
@@ -185,7 +186,7 @@ TEST_P(PostedWritesByMode, foreign_memory_that_its_owner_exported_is_flushed) {
 }
 
 TEST_P(PostedWritesByMode, failed_flush_fails_the_copy_and_no_other) {
-    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#1=EIO");
+    set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#2=EIO"); // the first is tried with the first export
     Mover mover(cards());
     const HostBuffer host(2 * kMiB);
     HostRange range(host.address(), host.size(), cards().all().size());
@@ -201,6 +202,21 @@ TEST_P(PostedWritesByMode, failed_flush_fails_the_copy_and_no_other) {
 
 INSTANTIATE_TEST_SUITE_P(, PostedWritesByMode, ::testing::Bool(),
                          [](const auto &mode) { return mode.param ? "driver" : "flag"; });
+
+class RefusedFlush : public PostedWrites, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(RefusedFlush, nothing_is_exported) {
+    set("SOFTGAUDI_FAULTS", std::string("cs_flush_pci_hbw_writes=") + GetParam());
+    Mover mover(cards());
+    const HostBuffer host(kMiB);
+    const std::uint64_t memory = device();
+    EXPECT_FALSE(find_region(memory)->exportable()) << "UCX stages it";
+    EXPECT_THAT(find_region(memory)->why_no_export(), HasSubstr("hlthunk_cs_flush_pci_hbw_writes"));
+    EXPECT_TRUE(is_ok(mover.copy_now(host.address(), memory, kMiB)));
+}
+
+INSTANTIATE_TEST_SUITE_P(, RefusedFlush, ::testing::Values("EIO", "EOPNOTSUPP"),
+                         [](const auto &error) { return std::string(error.param); });
 
 TEST_F(PostedWrites, library_without_a_flush_exports_nothing) {
     set("GAUDI_THUNK", SOFTGAUDI_WITHOUT_FLUSH);

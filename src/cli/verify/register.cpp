@@ -54,8 +54,10 @@ constexpr std::array kAssumptions = {
     Assumption{
         "A11",
         "`hlthunk_cs_flush_pci_hbw_writes` makes RDMA writes visible to the card's engines; each copy from memory that "
-        "a device may have written is preceded by it, fails if it fails, and without that function nothing is exported",
-        "public driver (name and use of the flag), vendor's out-of-tree driver (early write response)", "step `nic`",
+        "a device may have written is preceded by it, and fails if it fails",
+        "public driver (name and use of the flag), vendor's out-of-tree driver (early write response)",
+        "step `nic`; tried once before the first export",
+        "where the flush is missing or refused nothing is exported, and UCX stages the memory; where it does nothing, "
         "stale data could be copied after an RDMA write into the same memory"},
     Assumption{"A12", "host memory of any alignment and size can be mapped", "public driver",
                "step `host`; the result of each mapping is checked", "copies of that memory are staged"},

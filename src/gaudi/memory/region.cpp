@@ -8,6 +8,20 @@
 #include <cerrno>
 
 namespace gaudi {
+namespace {
+
+/// Whether the writes of importers can be flushed, which copies from exported memory need: a copy that fails for want of it
+/// ends the program, where UCX makes it. SynapseAI's copies do without a flush that the driver has not (EOPNOTSUPP), and
+/// a card that takes no submissions has no other copies.
+Result<void> try_flush(const Session &session) {
+    auto flushed = session.device().flush_pci_writes();
+    const bool needed = !session.adopted() && session.card().takes_submissions();
+    if (!flushed && flushed.error().code == EOPNOTSUPP && !needed)
+        return {};
+    return flushed;
+}
+
+} // namespace
 
 Range Region::allocation(std::uint64_t address) const {
     const std::uint64_t start = base();
@@ -29,6 +43,9 @@ Result<thunk::Fd> Region::new_export() {
     Result<thunk::Fd> exported = device.library().has_flush()
                                      ? device.export_dmabuf(base(), export_size())
                                      : tl::unexpected(device.library().lacks("hlthunk_cs_flush_pci_hbw_writes"));
+    if (exported && session().exports() == Session::Exports::unknown)
+        if (const auto flushed = try_flush(session()); !flushed)
+            exported = tl::unexpected(flushed.error());
     if (!exported)
         note_refusal(exported.error());
     return exported;
