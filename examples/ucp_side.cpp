@@ -57,8 +57,8 @@ std::uint64_t Pipe::receive_number() {
 }
 
 void Pipe::check_peer() const {
-    char ignored = 0;
-    if (recv(m_socket, &ignored, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    pollfd closed{m_socket, POLLRDHUP, 0}; // also behind what it has sent before
+    if (poll(&closed, 1, 0) > 0)
         throw Failure("the other process has exited");
 }
 
