@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cerrno>
+#include <fstream>
 #include <set>
 #include <thread>
 #include <utility>
@@ -42,6 +44,21 @@ TEST_F(ArenaTest, small_allocations_share_a_block) {
     EXPECT_EQ(usage.block_bytes, kPage);
     EXPECT_EQ(usage.used_bytes, 100 * kMiB);
     EXPECT_EQ(Counters(card())["dram_used_bytes"], kPage);
+}
+
+TEST_F(ArenaTest, second_card_is_refused_where_hints_are_ignored) {
+    std::ofstream(dir() + "/profile.json") << R"({"schema": 1, "behaviour": {"memory": {"hint": "ignored"}},
+        "card": {"generation": "gaudi2", "memory_bytes": 102273908736, "memory_base": 1153203082662772736,
+                 "page_bytes": 805306368, "edma_mask": 255}})";
+    set("SOFTGAUDI_PROFILE", dir() + "/profile.json");
+    take(kMiB);
+    take(kPage);
+    const auto refused = allocate(card(1), {.length = kMiB});
+    EXPECT_EQ(code_of(refused), EEXIST);
+    EXPECT_THAT(text_of(refused), HasSubstr("the driver maps the memory of several cards at the same address; use one "
+                                            "card per process"));
+    EXPECT_EQ(Counters(card(1))["dram_used_bytes"], 0u) << "nothing is left behind";
+    take(kMiB); // the first card goes on
 }
 
 TEST_F(ArenaTest, addresses_of_different_cards_never_overlap) {

@@ -111,6 +111,7 @@ protected:
         std::filesystem::remove_all(m_dir, ignored);
     }
 
+    const std::string &dir() const { return m_dir; }
     static Cards &cards() { return *value(Cards::get()); }
     static Card &card(std::size_t index = 0) { return *cards().all().at(index); }
 
