@@ -17,53 +17,56 @@ namespace {
 
 using record::Record;
 
+constexpr std::size_t kReadBytes = 1 << 20; // at once
+
+Sentence describe_damage(const std::string &name, std::uint64_t at) {
+    return Sentence(os::format("{} is damaged: there is no record at byte {}", name, at));
+}
+
+/// Where the records end, or will end when the program does.
+std::uint64_t end_of(const record::Head &head) { return head.end != 0 ? head.end.load() : head.limit; }
+
+/// `bytes`: the beginning of the file, or all of it if it is shorter than a head.
+OrSentence<void> check_head(const std::string &name, std::span<const char> bytes) {
+    if (bytes.empty())
+        return Sentence(os::format("{} is empty", name));
+    if (std::memcmp(bytes.data(), record::kMagic, std::min(bytes.size(), sizeof record::kMagic)) != 0)
+        return Sentence(os::format("{} is not a recording of ucx_gaudi", name));
+    if (bytes.size() < sizeof(record::Head))
+        return Sentence(os::format("{} is truncated: it ends within its head", name));
+    const auto &head = *reinterpret_cast<const record::Head *>(bytes.data());
+    if (head.version != record::kVersion)
+        return Sentence(os::format("{} has version {} of the format, and this ucx_gaudi reads version {}", name,
+                                   head.version, record::kVersion));
+    if (head.first < sizeof(record::Head) || head.first > end_of(head) || head.first % 8 != 0)
+        return describe_damage(name, head.first);
+    return {};
+}
+
 /// Reads the records of a file that is in memory.
 class Parser {
 public:
-    Parser(const std::string &name, const std::vector<std::uint64_t> &file, std::size_t size)
-        : m_name(name), m_bytes(reinterpret_cast<const char *>(file.data()), size) {}
+    /// The head must have been checked.
+    Parser(const std::string &name, std::span<const char> bytes)
+        : m_name(name), m_bytes(bytes), m_head(reinterpret_cast<const record::Head *>(bytes.data())) {}
 
     OrSentence<void> parse();
 
     std::vector<RecordedCall> events;
     std::set<std::uint32_t> processes;
-    std::uint64_t lost = 0;
 
 private:
-    Sentence damaged(std::size_t at) const {
-        return Sentence(os::format("{} is damaged: there is no record at byte {}", m_name, at));
-    }
-    OrSentence<void> check_head();
+    Sentence damaged(std::size_t at) const { return describe_damage(m_name, at); }
     OrSentence<void> read_names();
     bool read_record(const Record &record);
     bool read_pieces(const Record &record, std::vector<RecordedPiece> &pieces) const;
 
     const std::string &m_name;
     const std::span<const char> m_bytes;
-    const record::Head *m_head = nullptr;
+    const record::Head *const m_head;
     std::vector<std::optional<record::Function>> m_functions;                                // by number in the file
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<RecordedPiece>> m_packets; // of a thread's next call
 };
-
-OrSentence<void> Parser::check_head() {
-    if (m_bytes.empty())
-        return Sentence(os::format("{} is empty", m_name));
-    m_head = reinterpret_cast<const record::Head *>(m_bytes.data());
-    if (std::memcmp(m_bytes.data(), record::kMagic, std::min(m_bytes.size(), sizeof record::kMagic)) != 0)
-        return Sentence(os::format("{} is not a recording of ucx_gaudi", m_name));
-    if (m_bytes.size() < sizeof(record::Head))
-        return Sentence(os::format("{} is truncated: it ends within its head", m_name));
-    if (m_head->version != record::kVersion)
-        return Sentence(os::format("{} has version {} of the format, and this ucx_gaudi reads version {}", m_name,
-                                   m_head->version, record::kVersion));
-    const std::uint64_t end = m_head->end != 0 ? m_head->end.load() : m_head->limit;
-    if (m_bytes.size() < end)
-        return Sentence(os::format("{} is truncated: it has {} of {} bytes", m_name, m_bytes.size(), end));
-    if (m_head->first > end || m_head->first % 8 != 0)
-        return damaged(m_head->first);
-    lost = m_head->lost;
-    return {};
-}
 
 OrSentence<void> Parser::read_names() {
     const char *at = m_bytes.data() + sizeof(record::Head);
@@ -84,10 +87,11 @@ OrSentence<void> Parser::read_names() {
 }
 
 bool Parser::read_pieces(const Record &record, std::vector<RecordedPiece> &pieces) const {
-    const char *at = reinterpret_cast<const char *>(&record + 1) + record.arguments * sizeof(std::uint64_t);
-    const char *end = reinterpret_cast<const char *>(&record) + record.size;
-    if (at > end)
+    const std::size_t words = record.arguments * sizeof(std::uint64_t);
+    if (words > record.size - sizeof(Record))
         return false;
+    const char *at = reinterpret_cast<const char *>(&record + 1) + words;
+    const char *end = reinterpret_cast<const char *>(&record) + record.size;
     for (unsigned i = 0; i < record.pieces; ++i) {
         record::Piece piece;
         if (static_cast<std::size_t>(end - at) < sizeof piece)
@@ -133,8 +137,6 @@ bool Parser::read_record(const Record &record) {
 }
 
 OrSentence<void> Parser::parse() {
-    if (auto checked = check_head(); !checked)
-        return checked;
     if (auto read = read_names(); !read)
         return read;
     const std::uint64_t cursor = m_head->cursor;
@@ -164,22 +166,32 @@ OrSentence<Recording> Recording::read(const std::filesystem::path &path) {
         return Sentence(os::format("cannot read {}: {}", name, std::strerror(errno)));
     Recording recording;
     std::size_t size = 0;
-    while (true) {
-        recording.m_file.resize(size / 8 + 1 + (1 << 17));
-        const std::size_t got =
-            std::fread(reinterpret_cast<char *>(recording.m_file.data()) + size, 1, 1 << 20, file.get());
-        size += got;
-        if (got == 0)
-            break;
-    }
-    if (std::ferror(file.get()))
-        return Sentence(os::format("cannot read {}: {}", name, std::strerror(errno)));
-    Parser parser(name, recording.m_file, size);
+    const auto bytes = [&] { return std::span(reinterpret_cast<const char *>(recording.m_file.data()), size); };
+    // Memory grows with what is in the file, not with what its head claims.
+    const auto read_to = [&](std::uint64_t end) {
+        for (std::size_t got = 1; size < end && got != 0; size += got) {
+            const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(end - size, kReadBytes));
+            recording.m_file.resize((size + wanted + 7) / 8);
+            got = std::fread(reinterpret_cast<char *>(recording.m_file.data()) + size, 1, wanted, file.get());
+        }
+        return std::ferror(file.get()) == 0;
+    };
+    const auto unreadable = [&] { return Sentence(os::format("cannot read {}: {}", name, std::strerror(errno))); };
+    if (!read_to(sizeof(record::Head)))
+        return unreadable();
+    if (auto checked = check_head(name, bytes()); !checked)
+        return Sentence(checked.error());
+    const std::uint64_t end = end_of(*reinterpret_cast<const record::Head *>(bytes().data()));
+    if (!read_to(end))
+        return unreadable();
+    if (size < end)
+        return Sentence(os::format("{} is truncated: it has {} of {} bytes", name, size, end));
+    Parser parser(name, bytes());
     if (auto parsed = parser.parse(); !parsed)
         return Sentence(parsed.error());
     recording.m_events = std::move(parser.events);
     recording.m_processes = parser.processes.size();
-    recording.m_lost = parser.lost;
+    recording.m_lost = reinterpret_cast<const record::Head *>(recording.m_file.data())->lost;
     return recording;
 }
 

@@ -4,17 +4,29 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <fstream>
+
 namespace gaudi::cli {
 namespace {
 
 constexpr std::uint64_t kHostPage = 4096;
 constexpr std::uint64_t kDevicePage = 768ull << 20; // of a Gaudi2: allocations are rounded up to it
 
+/// Bytes that the machine can give without swapping; 0 if the kernel does not tell.
+std::uint64_t available_memory() {
+    std::ifstream file("/proc/meminfo");
+    std::uint64_t kib = 0;
+    for (std::string name; file >> name >> kib; file.ignore(64, '\n'))
+        if (name == "MemAvailable:")
+            return kib * 1024;
+    return 0;
+}
+
 } // namespace
 
 std::unique_ptr<HostCopy> HostCopy::make(std::uint64_t pointer, std::uint64_t length, bool accessible) {
     const std::uint64_t offset = pointer % kHostPage;
-    if (length > UINT64_MAX - 2 * kHostPage)
+    if (length > (accessible ? available_memory() / 4 : UINT64_MAX - 2 * kHostPage))
         return nullptr;
     const std::uint64_t size =
         (offset + length + kHostPage - 1) / kHostPage * kHostPage + (length == 0 ? kHostPage : 0);
@@ -47,8 +59,9 @@ char *ReplayContext::find_host(std::uint64_t recorded, std::uint64_t length) {
 char *ReplayContext::find_host_pointer(std::uint64_t recorded) {
     char *found = nullptr;
     mappings.for_each([&](std::uint64_t, ReplayMapping &mapping) {
-        if (mapping.host && recorded >= mapping.recorded_host && recorded - mapping.recorded_host + 8 <= mapping.length)
-            found = mapping.host->data() + (recorded - mapping.recorded_host);
+        const std::uint64_t offset = recorded - mapping.recorded_host;
+        if (mapping.host && mapping.length >= 8 && offset <= mapping.length - 8)
+            found = mapping.host->data() + offset;
     });
     return found;
 }

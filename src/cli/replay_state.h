@@ -59,7 +59,8 @@ private:
 /// Host memory of the replay in place of the program's, with the same place in its page.
 class HostCopy {
 public:
-    /// Without access where the program's could not be mapped either. Null if there is not enough memory.
+    /// Without access where the program's could not be mapped either. Null if there is not enough memory: the card maps
+    /// all of it, so one range gets a quarter of what the machine has left.
     static std::unique_ptr<HostCopy> make(std::uint64_t pointer, std::uint64_t length, bool accessible);
     HostCopy(const HostCopy &) = delete;
     HostCopy &operator=(const HostCopy &) = delete;

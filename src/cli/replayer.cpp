@@ -249,15 +249,23 @@ void Replayer::follow(const RecordedCall &call, const ReplayLibrary::Answer &got
     case Function::destroy_command_buffer:
         context.buffers.remove_oldest(call.arguments[1]);
         return;
-    case Function::close: {
-        Process &process = m_processes[call.head->process];
-        if (descriptor->context.use_count() == 1)
-            context.close_exports();
-        process.erase(static_cast<int>(call.arguments[0]));
+    case Function::close:
+    case Function::notifier_release:
+        forget(call, descriptor);
         return;
-    }
     default:
         follow_written(call, *descriptor);
+    }
+}
+
+/// The call closed a descriptor.
+void Replayer::forget(const RecordedCall &call, const ReplayDescriptor *descriptor) {
+    if (*call.function == Function::notifier_release) {
+        m_notifiers.erase({call.head->process, static_cast<int>(call.arguments[1])});
+    } else if (descriptor) {
+        if (descriptor->context.use_count() == 1)
+            descriptor->context->close_exports();
+        m_processes[call.head->process].erase(static_cast<int>(call.arguments[0]));
     }
 }
 
@@ -311,8 +319,11 @@ void Replayer::undo(const RecordedCall &call, const ReplayLibrary::Answer &got, 
         m_library.make(Function::memory_unmap, fd, got.result);
         return;
     default:
-        return;
+        break;
     }
+    // The number of a closed descriptor may be another file's by now.
+    if (*call.function == Function::close || *call.function == Function::notifier_release)
+        forget(call, descriptor);
 }
 
 } // namespace gaudi::cli

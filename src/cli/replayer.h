@@ -48,7 +48,8 @@ private:
     void limit_time(const RecordedCall &call);
     bool provide_submission(const RecordedCall &call, std::size_t position, ReplayContext &context);
     bool place_packets(const RecordedCall &call, ReplayContext &context);
-    char *provide_chunks(const RecordedCall &call, std::size_t slot, record::PieceKind kind, ReplayContext &context);
+    bool provide_chunks(const RecordedCall &call, std::size_t slot, record::PieceKind kind, ReplayContext &context,
+                        void *&chunks, std::uint32_t count);
     char *provide_sequences(const RecordedCall &call, std::size_t slot, ReplayContext &context);
     void settle(int fd, ReplayContext &context);
     std::uint64_t translate_sequence(ReplayContext &context, std::uint64_t recorded) const;
@@ -57,6 +58,7 @@ private:
     std::string compare(const RecordedCall &call, const ReplayLibrary::Answer &got) const;
     void follow(const RecordedCall &call, const ReplayLibrary::Answer &got, ReplayDescriptor *descriptor);
     void follow_written(const RecordedCall &call, ReplayDescriptor &descriptor);
+    void forget(const RecordedCall &call, const ReplayDescriptor *descriptor);
     void undo(const RecordedCall &call, const ReplayLibrary::Answer &got, const ReplayDescriptor *descriptor);
 
     const ReplayLibrary &m_library;

@@ -19,6 +19,8 @@ using record::Role;
 
 constexpr std::size_t kMostBytes = 1 << 20; // for what one argument points to
 constexpr std::uint64_t kPatienceUs = 60'000'000, kShortPatienceUs = 5'000'000;
+constexpr std::uint64_t kPatienceS = 60;
+constexpr std::uint32_t kMostSequences = 32; // that one call waits for
 constexpr std::size_t kSpare = 10; // memory behind that of the eight arguments: restore chunks, execute chunks, others
 
 std::uint64_t word(const void *pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
@@ -111,7 +113,8 @@ void Replayer::prepare_word(const RecordedCall &call, std::size_t i, ReplayConte
     switch (argument.role) {
     case Role::notifier: {
         const auto known = m_notifiers.find({call.head->process, static_cast<int>(recorded)});
-        m_words[i] = static_cast<std::uint64_t>(known == m_notifiers.end() ? m_null : known->second);
+        const int unknown = *call.function == Function::notifier_release ? -1 : m_null; // a release closes it
+        m_words[i] = static_cast<std::uint64_t>(known == m_notifiers.end() ? unknown : known->second);
         return;
     }
     case Role::handle:
@@ -144,7 +147,7 @@ void Replayer::prepare_word(const RecordedCall &call, std::size_t i, ReplayConte
         return;
     case Role::host:
         if (argument.count != 0xFF) {
-            m_host = HostCopy::make(recorded, std::min<std::uint64_t>(call.arguments[argument.count], 1ull << 40),
+            m_host = HostCopy::make(recorded, call.arguments[argument.count],
                                     call.head->result != 0 || call.head->error != EFAULT);
             m_words[i] = m_host ? word(m_host->data()) : 0;
         } else if (char *host = context.find_host_pointer(recorded)) {
@@ -195,7 +198,7 @@ void Replayer::prepare_word(const RecordedCall &call, std::size_t i, ReplayConte
             auto *args = structure<hlthunk_wait_multi_cs_in>(reinterpret_cast<char *>(m_memory[i].data()));
             args->timeout_us = std::min(args->timeout_us, kShortPatienceUs);
             args->seq = structure<std::uint64_t>(provide_sequences(call, kSpare, context));
-            args->seq_len = std::min<std::uint32_t>(args->seq_len, 32);
+            args->seq_len = std::min<std::uint32_t>(args->seq_len, kMostSequences);
         }
         return;
     case Role::in:
@@ -210,9 +213,11 @@ void Replayer::prepare_word(const RecordedCall &call, std::size_t i, ReplayConte
         std::size_t size = std::max<std::size_t>(argument.size, 24);
         if (argument.count != 0xFF) {
             const auto most = static_cast<std::uint64_t>(kMostBytes / argument.size);
-            if (static_cast<int>(call.arguments[argument.count]) >= 0)
-                m_words[argument.count] = std::min(call.arguments[argument.count], most);
-            size = static_cast<std::size_t>(argument.size * std::min(call.arguments[argument.count], most)) + 1;
+            const std::uint64_t count = std::min(call.arguments[argument.count], most);
+            // The length of a name is an int, and the library must see a negative one as it was.
+            if (argument.role != Role::out_name || static_cast<int>(call.arguments[argument.count]) >= 0)
+                m_words[argument.count] = count;
+            size = static_cast<std::size_t>(argument.size * count) + 1;
         }
         return allocate(size);
     }
@@ -240,6 +245,15 @@ void Replayer::limit_time(const RecordedCall &call) {
         position = 5;
         most = kShortPatienceUs;
         break;
+    case Function::staged_command_submission_timeout:
+        m_words[4] = std::min(m_words[4], kPatienceS);
+        return;
+    case Function::command_submission_timeout:
+    case Function::signal_submission_timeout:
+    case Function::wait_for_signal_timeout:
+    case Function::wait_for_collective_signal_timeout:
+        m_words[3] = std::min(m_words[3], kPatienceS);
+        return;
     case Function::notifier_recv: {
         const RecordedPiece *count = call.find(PieceKind::out, 3);
         const bool came = count && count->bytes.size() >= 8 &&
@@ -263,21 +277,16 @@ bool Replayer::provide_submission(const RecordedCall &call, std::size_t position
         return false;
     char *memory = provide(position, in->bytes.size(), in);
     m_words[position] = word(memory);
-    char *restore = provide_chunks(call, kSpare, PieceKind::chunks_restore, context);
-    char *execute = provide_chunks(call, kSpare + 1, PieceKind::chunks_execute, context);
     const bool failed = call.head->result != 0;
     switch (description_of(call).arguments[position].role) {
     case Role::cs_in: {
         auto *submission = structure<hlthunk_cs_in>(memory);
-        if (!failed && submission->num_chunks_execute != 0 && !execute)
+        const bool complete = provide_chunks(call, kSpare, PieceKind::chunks_restore, context,
+                                             submission->chunks_restore, submission->num_chunks_restore) &
+                              provide_chunks(call, kSpare + 1, PieceKind::chunks_execute, context,
+                                             submission->chunks_execute, submission->num_chunks_execute);
+        if (!failed && !complete)
             return false;
-        // Where the driver refused the numbers, one chunk stands for all.
-        submission->chunks_execute = submission->chunks_execute ? execute ? execute : provide(kSpare + 1, 64) : nullptr;
-        submission->chunks_restore = submission->chunks_restore ? restore ? restore : provide(kSpare, 64) : nullptr;
-        if (!execute && submission->num_chunks_execute <= HL_MAX_JOBS_PER_CS)
-            submission->num_chunks_execute = std::min(submission->num_chunks_execute, 1u);
-        if (!restore && submission->num_chunks_restore <= HL_MAX_JOBS_PER_CS)
-            submission->num_chunks_restore = std::min(submission->num_chunks_restore, 1u);
         break;
     }
     case Role::signal_in:
@@ -288,13 +297,17 @@ bool Replayer::provide_submission(const RecordedCall &call, std::size_t position
         auto *wait = structure<hlthunk_wait_in>(memory);
         wait->chunks_restore = nullptr;
         wait->num_chunks_restore = 0;
-        const RecordedPiece *data = call.find(PieceKind::in, 8);
-        if (wait->hlthunk_wait_for_signal && data && data->bytes.size() >= sizeof(hlthunk_wait_for_signal_data)) {
-            char *copy = provide(kSpare + 2, sizeof(hlthunk_wait_for_signal_data), data);
+        wait->num_wait_for_signal = std::min(wait->num_wait_for_signal, 1u);
+        if (!wait->hlthunk_wait_for_signal)
+            break;
+        // What a damaged recording lacks is zeros here.
+        char *copy = provide(kSpare + 2, sizeof(hlthunk_wait_for_signal_data), call.find(PieceKind::in, 8));
+        wait->hlthunk_wait_for_signal = structure<std::uint64_t>(copy);
+        if (*call.function == Function::wait_for_signal || *call.function == Function::wait_for_signal_timeout) {
             auto *signal = structure<hlthunk_wait_for_signal_data>(copy);
-            if (call.find(PieceKind::in, 9))
+            signal->signal_seq_nr = std::min<std::uint32_t>(signal->signal_seq_nr, kMostSequences);
+            if (signal->signal_seq_arr)
                 signal->signal_seq_arr = structure<std::uint64_t>(provide_sequences(call, kSpare + 3, context));
-            wait->hlthunk_wait_for_signal = structure<std::uint64_t>(copy);
         }
         break;
     }
@@ -302,27 +315,33 @@ bool Replayer::provide_submission(const RecordedCall &call, std::size_t position
     return place_packets(call, context) || failed;
 }
 
-char *Replayer::provide_chunks(const RecordedCall &call, std::size_t slot, PieceKind kind, ReplayContext &context) {
-    for (const RecordedPiece &piece : call.packets) {
-        if (piece.kind != kind || piece.bytes.size() < sizeof(hl_cs_chunk))
-            continue;
-        char *memory = provide(slot, piece.bytes.size(), &piece);
-        for (std::size_t i = 0; i < piece.bytes.size() / sizeof(hl_cs_chunk); ++i) {
-            hl_cs_chunk &chunk = structure<hl_cs_chunk>(memory)[i];
-            if ((chunk.cs_chunk_flags & HL_CS_CHUNK_FLAGS_USER_ALLOC_CB) != 0)
-                chunk.cb_handle = context.translate(chunk.cb_handle);
-            else if (const std::uint64_t *buffer = context.buffers.find(chunk.cb_handle))
-                chunk.cb_handle = *buffer;
-        }
-        return memory;
+/// Puts the recorded chunks in the place of the program's: `chunks` and `count` of a submission. False if the recording
+/// has fewer than `count`; then zeroed chunks, or where the driver refuses so many, one, take their place.
+bool Replayer::provide_chunks(const RecordedCall &call, std::size_t slot, PieceKind kind, ReplayContext &context,
+                              void *&chunks, std::uint32_t count) {
+    if (!chunks || count == 0 || count > HL_MAX_JOBS_PER_CS) {
+        chunks = chunks ? provide(slot, sizeof(hl_cs_chunk)) : nullptr;
+        return true;
     }
-    return nullptr;
+    const auto piece = std::find_if(call.packets.begin(), call.packets.end(),
+                                    [&](const RecordedPiece &one) { return one.kind == kind; });
+    const RecordedPiece *found = piece == call.packets.end() ? nullptr : &*piece;
+    char *memory = provide(slot, count * sizeof(hl_cs_chunk), found);
+    for (std::size_t i = 0; i < count; ++i) {
+        hl_cs_chunk &chunk = structure<hl_cs_chunk>(memory)[i];
+        if ((chunk.cs_chunk_flags & HL_CS_CHUNK_FLAGS_USER_ALLOC_CB) != 0)
+            chunk.cb_handle = context.translate(chunk.cb_handle);
+        else if (const std::uint64_t *buffer = context.buffers.find(chunk.cb_handle))
+            chunk.cb_handle = *buffer;
+    }
+    chunks = memory;
+    return found && found->bytes.size() >= count * sizeof(hl_cs_chunk);
 }
 
 /// The sequence numbers of a recorded array, as they are in the replay.
 char *Replayer::provide_sequences(const RecordedCall &call, std::size_t slot, ReplayContext &context) {
     const RecordedPiece *piece = call.find(PieceKind::in, 9);
-    char *memory = provide(slot, 32 * sizeof(std::uint64_t), piece);
+    char *memory = provide(slot, kMostSequences * sizeof(std::uint64_t), piece);
     for (std::size_t i = 0; piece && i < piece->bytes.size() / sizeof(std::uint64_t); ++i)
         m_memory[slot][i] = translate_sequence(context, m_memory[slot][i]);
     return memory;

@@ -86,6 +86,37 @@ void copy(bool nested) {
     require(back == data, "wrong bytes");
 }
 
+/// A thread unmaps host memory, and another one maps memory that gets the same address before the first is back.
+void map_while_unmapping() {
+    void *fake = ::dlopen(std::getenv("GAUDI_RECORD_THUNK"), RTLD_NOW | RTLD_LOCAL);
+    require(fake, "dlopen");
+    static const int fd = ::open("/dev/null", O_RDWR);
+    static soft::Packets packets;
+    packets.nop().nop();
+    static const auto map = [] {
+        return hlthunk_host_memory_map(fd, const_cast<void *>(packets.data()), 0, packets.size());
+    };
+    const std::uint64_t address = map();
+    *static_cast<void (**)()>(::dlsym(fake, "fake_on_unmap")) = [] { std::thread(map).join(); };
+    require(hlthunk_memory_unmap(fd, address) >= 0, "memory_unmap");
+    hl_cs_chunk chunk = soft::Card::chunk(0, address, packets.size());
+    hlthunk_cs_in in{};
+    in.chunks_execute = &chunk;
+    in.num_chunks_execute = 1;
+    hlthunk_cs_out out{};
+    hlthunk_command_submission(fd, &in, &out);
+}
+
+/// Host memory that the driver did not unmap is still the card's.
+void submit_after_refused_unmap() {
+    soft::Card card;
+    const std::uint64_t address = card.place(soft::Packets().nop());
+    require(hlthunk_memory_unmap(card.fd, address) == -EBUSY, "memory_unmap");
+    std::array chunks = {soft::Card::chunk(soft::kDown, address, 8)};
+    std::uint64_t sequence = 0;
+    require(card.try_submit(chunks, sequence) == 0 && card.wait(sequence) == 0, "submission");
+}
+
 void poll(int fd, unsigned times) {
     for (unsigned i = 0; i < times; ++i)
         hlthunk_get_device_status_info(fd);
@@ -163,6 +194,52 @@ void use_duplicates() {
     hlthunk_free(version);
 }
 
+/// Calls with arrays, structures that point to others, notifiers and waits.
+void use_descriptors() {
+    soft::Card card;
+    std::uint32_t events[16], cores[2] = {1, 2};
+    char text[4096];
+    int length = 0;
+    hlthunk_get_hw_events_arr(card.fd, true, sizeof events, events);
+    hlthunk_get_engine_status(card.fd, text, sizeof text, &length);
+    hlthunk_engine_cores_set_mode(card.fd, cores, 2, HL_ENGINE_CORE_HALT);
+    hlthunk_get_pci_bus_id_from_fd(card.fd, text, 13);
+    hl_info_args args{};
+    args.return_pointer = reinterpret_cast<std::uint64_t>(text);
+    args.return_size = sizeof text;
+    args.op = HL_INFO_HW_IP_INFO;
+    require(hlthunk_get_info(card.fd, &args) == 0, "get_info");
+    hlthunk_page_fault_info fault{};
+    hlthunk_get_page_fault_info(card.fd, &fault, 0);
+    const int notifier = hlthunk_notifier_create(card.fd);
+    std::uint64_t notified = 0, count = 0;
+    hlthunk_notifier_recv(card.fd, notifier, &notified, &count, 0, 0);
+    require(hlthunk_notifier_release(card.fd, notifier) == 0, "notifier_release");
+    hlthunk_signal_in in{};
+    hlthunk_signal_out out{};
+    require(hlthunk_signal_submission(card.fd, &in, &out) == 0, "signal");
+    hlthunk_wait_for_signal_data data{};
+    data.signal_seq_arr = &out.seq;
+    data.signal_seq_nr = 1;
+    hlthunk_wait_in wait{};
+    wait.hlthunk_wait_for_signal = reinterpret_cast<std::uint64_t *>(&data);
+    wait.num_wait_for_signal = 1;
+    hlthunk_wait_out waited{};
+    require(hlthunk_wait_for_signal(card.fd, &wait, &waited) == 0, "wait_for_signal");
+    hlthunk_wait_multi_cs_in multi{};
+    multi.seq = &out.seq;
+    multi.seq_len = 1;
+    hlthunk_wait_multi_cs_out answered{};
+    hlthunk_wait_for_multi_cs(card.fd, &multi, &answered);
+    std::uint64_t handle = 0;
+    require(hlthunk_request_command_buffer(card.fd, 4096, &handle) == 0, "request_command_buffer");
+    require(hlthunk_destroy_command_buffer(card.fd, handle) == 0, "destroy_command_buffer");
+    std::vector<std::uint64_t> counter(512);
+    card.map(counter);
+    std::uint32_t status = 0;
+    hlthunk_wait_for_interrupt(card.fd, counter.data(), 4, 257, 0, &status);
+}
+
 } // namespace
 
 int main(int count, char **words) {
@@ -171,6 +248,10 @@ int main(int count, char **words) {
         call_all();
     else if (name == "copy" || name == "nested")
         copy(name == "nested");
+    else if (name == "refused")
+        submit_after_refused_unmap();
+    else if (name == "race")
+        map_while_unmapping();
     else if (name == "threads")
         use_threads();
     else if (name == "fork")
@@ -179,6 +260,8 @@ int main(int count, char **words) {
         use_dlsym();
     else if (name == "duplicates")
         use_duplicates();
+    else if (name == "descriptors")
+        use_descriptors();
     else if (name == "none")
         return 7;
     else
