@@ -11,10 +11,6 @@
 namespace gaudi::record {
 namespace {
 
-struct HostRange {
-    const char *host;
-    std::uint64_t length;
-};
 using Key = std::pair<std::uint64_t, std::uint64_t>; // node, address
 using Ranges = std::map<Key, HostRange>;
 
@@ -42,12 +38,19 @@ void with_ranges(Use &&use) noexcept {
 
 } // namespace
 
-void add_host_range(std::uint64_t node, std::uint64_t address, const void *host, std::uint64_t length) noexcept {
-    with_ranges([&](Ranges &ranges) { ranges[{node, address}] = {static_cast<const char *>(host), length}; });
+void add_host_range(std::uint64_t node, std::uint64_t address, HostRange range) noexcept {
+    with_ranges([&](Ranges &ranges) { ranges[{node, address}] = range; });
 }
 
-void remove_host_range(std::uint64_t node, std::uint64_t address) noexcept {
-    with_ranges([&](Ranges &ranges) { ranges.erase({node, address}); });
+HostRange take_host_range(std::uint64_t node, std::uint64_t address) noexcept {
+    HostRange taken;
+    with_ranges([&](Ranges &ranges) {
+        if (const auto found = ranges.find({node, address}); found != ranges.end()) {
+            taken = found->second;
+            ranges.erase(found);
+        }
+    });
+    return taken;
 }
 
 void remove_host_ranges(std::uint64_t node) noexcept {

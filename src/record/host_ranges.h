@@ -7,9 +7,15 @@
 
 namespace gaudi::record {
 
-/// Notes that `length` bytes at `host` are seen by the card behind `node` at `address`.
-void add_host_range(std::uint64_t node, std::uint64_t address, const void *host, std::uint64_t length) noexcept;
-void remove_host_range(std::uint64_t node, std::uint64_t address) noexcept;
+struct HostRange {
+    const char *host = nullptr;
+    std::uint64_t length = 0;
+};
+
+/// Notes that the card behind `node` sees the range at `address`.
+void add_host_range(std::uint64_t node, std::uint64_t address, HostRange range) noexcept;
+/// Removes the range at `address` and returns it; null and 0 if there is none.
+HostRange take_host_range(std::uint64_t node, std::uint64_t address) noexcept;
 /// A new device context has no mapping.
 void remove_host_ranges(std::uint64_t node) noexcept;
 

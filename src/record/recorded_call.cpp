@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "recorded_call.h"
 
-#include "host_ranges.h"
 #include "nodes.h"
 #include "submission.h"
 #include "writer.h"
@@ -72,6 +71,9 @@ RecordedCall::RecordedCall(Function function, std::span<const std::uint64_t> arg
         m_node = node_of(static_cast<int>(arguments[0]), is_frequent(function));
     for (std::size_t i = 0; i < arguments.size(); ++i)
         store_in(i, description().arguments[i]);
+    // Before the call: as soon as the driver has unmapped it, another thread may get the address for a new mapping.
+    if (function == Function::memory_unmap)
+        m_unmapped = take_host_range(m_node, arguments[1]);
     m_start_ns = now_ns();
 }
 
@@ -202,10 +204,7 @@ void RecordedCall::follow_mappings(std::uint64_t result) noexcept {
     switch (m_function) {
     case Function::host_memory_map:
     case Function::host_memory_map_flags:
-        add_host_range(m_node, result, pointer(m_arguments[1]), m_arguments[3]);
-        return;
-    case Function::memory_unmap:
-        remove_host_range(m_node, m_arguments[1]);
+        add_host_range(m_node, result, {pointer<char>(m_arguments[1]), m_arguments[3]});
         return;
     case Function::close:
         forget_node(static_cast<int>(m_arguments[0]));
@@ -230,6 +229,8 @@ void RecordedCall::finish(std::uint64_t result, int error) noexcept {
             store_out(i, description().arguments[i]);
         if (description().answer == Answer::text)
             add(PieceKind::returned, 0, pointer(result), ::strnlen(pointer<char>(result), 256));
+    } else if (m_unmapped.host) {
+        add_host_range(m_node, m_arguments[1], m_unmapped);
     }
     const std::size_t words = m_arguments.size() * sizeof(std::uint64_t);
     Record *record = reserve(sizeof(Record) + words + m_used, Kind::call);

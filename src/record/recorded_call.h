@@ -4,6 +4,7 @@
 
 #include "calls.h"
 #include "format.h"
+#include "host_ranges.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,7 @@ private:
     const std::span<const std::uint64_t> m_arguments;
     std::uint64_t m_start_ns = 0;
     std::uint64_t m_node = 0;
+    HostRange m_unmapped; // by this call, if it succeeds
     std::uint16_t m_pieces = 0;
     std::size_t m_used = 0;
     alignas(8) char m_room[kRoom]; // not cleared: most calls use a few bytes of it

@@ -70,6 +70,31 @@ TEST_F(Record, nested_packets_are_stored) {
     EXPECT_EQ(opcodes(read()), (std::multiset<std::uint32_t>{5, 9, 9}));
 }
 
+TEST_F(Record, packets_in_memory_that_was_mapped_during_an_unmap_are_stored) {
+    ::setenv("GAUDI_THUNK", FAKE_THUNK, 1);
+    const cli::Result got = cli::result({"record", "-o", file(), "--", PROGRAM, "race"});
+    ASSERT_EQ(got.code, 0) << got.err;
+    EXPECT_EQ(opcodes(read()).count(gaudi::record::Packet::nop), 2u);
+}
+
+TEST_F(Record, packets_are_stored_after_a_refused_unmap) {
+    const cli::Result got =
+        cli::result(cli::run({"--cards", "1", "--faults", "memory_unmap#1=EBUSY"},
+                             {UCX_GAUDI_COMMAND, "record", "-o", file(), "--", PROGRAM, "refused"}));
+    ASSERT_EQ(got.code, 0) << got.err;
+    EXPECT_EQ(opcodes(read()).count(gaudi::record::Packet::nop), 1u);
+}
+
+/// The constructor of the fake calls hlthunk_get_device_count while the recorder loads it.
+TEST_F(Record, call_from_the_constructor_of_the_library_returns) {
+    ::setenv("GAUDI_THUNK", FAKE_THUNK, 1);
+    ::setenv("FAKE_CALLS_BACK", "1", 1);
+    const cli::Result got = cli::result({"record", "-o", file(), "--", PROGRAM, "all"});
+    ASSERT_EQ(got.code, 0) << got.err;
+    const gaudi::cli::Recording recording = read();
+    EXPECT_EQ(recording.calls().front()->function, Function::get_device_count);
+}
+
 TEST_F(Record, results_and_structures_are_stored) {
     ASSERT_EQ(record("copy"), 0) << m_printed;
     const gaudi::cli::Recording recording = read();
