@@ -10,10 +10,12 @@
 
 namespace gaudi::test {
 bool machine_has_nic = true;
+std::atomic<unsigned> looks_at_machine{0};
 }
 
 extern "C" __attribute__((visibility("default"))) int access(const char *path, int mode) noexcept {
     const std::string_view name = path;
+    ++gaudi::test::looks_at_machine;
     if (name == "/sys/class/infiniband" && gaudi::test::machine_has_nic)
         return 0;
     if (name == "/sys/class" || name == "/sys/module")

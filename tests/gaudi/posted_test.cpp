@@ -185,6 +185,26 @@ TEST_P(PostedWritesByMode, foreign_memory_that_its_owner_exported_is_flushed) {
     expect_seen(memory, exported, 0);
 }
 
+/// Probed memory is confirmed at each copy, and would look for drivers each time.
+TEST_F(PostedWrites, copies_of_foreign_memory_rarely_look_for_drivers) {
+    machine_has_nic = false;
+    const FrameworkProgram framework(card().bus_id());
+    const std::uint64_t memory = framework.allocate(kPage).address;
+    Mover mover(cards());
+    const HostBuffer host(kMiB);
+    ASSERT_TRUE(is_ok(mover.copy_now(host.address(), memory, 1000)));
+    ASSERT_EQ(find_region(memory)->origin(), Region::Origin::probed);
+    constexpr unsigned kCopies = 500;
+    const unsigned before = looks_at_machine;
+    for (unsigned i = 0; i < kCopies; ++i)
+        ASSERT_TRUE(is_ok(mover.copy_now(host.address(), memory, 1000)));
+    EXPECT_LT(looks_at_machine - before, kCopies); // one look is six calls, each 100 ms
+    EXPECT_EQ(flushes(), 0u);
+    machine_has_nic = true; // the driver of a NIC was loaded
+    while (flushes() == 0)
+        ASSERT_TRUE(is_ok(mover.copy_now(host.address(), memory, 1000)));
+}
+
 TEST_P(PostedWritesByMode, failed_flush_fails_the_copy_and_no_other) {
     set("SOFTGAUDI_FAULTS", "cs_flush_pci_hbw_writes#2=EIO"); // the first is tried with the first export
     Mover mover(cards());

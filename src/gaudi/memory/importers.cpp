@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string_view>
 
@@ -42,6 +44,18 @@ bool importer_may_exist() {
         if (exists(driver))
             return true;
     return has_render_node();
+}
+
+bool importer_may_have_come() {
+    using Clock = std::chrono::steady_clock;
+    static std::atomic<Clock::rep> s_next_look{0};
+    const Clock::time_point now = Clock::now();
+    if (now.time_since_epoch().count() < s_next_look.load(std::memory_order_relaxed))
+        return false;
+    if (importer_may_exist())
+        return true;
+    s_next_look.store((now + std::chrono::milliseconds(100)).time_since_epoch().count(), std::memory_order_relaxed);
+    return false;
 }
 
 } // namespace gaudi

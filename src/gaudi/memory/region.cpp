@@ -137,7 +137,7 @@ void Region::note_handed_out() {
 }
 
 void Region::expect_foreign_writes() {
-    if (origin() != Origin::own && !needs_flush() && importer_may_exist())
+    if (origin() != Origin::own && !needs_flush() && importer_may_have_come())
         m_needs_flush.store(true, std::memory_order_release);
 }
 
