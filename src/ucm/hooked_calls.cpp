@@ -113,14 +113,31 @@ void HookedCalls::forget(const Card &card) {
 /// handed over.
 int HookedCalls::hand_over_card(Card &card) {
     const auto handed_over = check_engine(card).and_then([&] { return hand_over(card); });
-    if (handed_over)
+    if (handed_over) {
+        const os::MutexLock lock(m_mutex);
+        m_refusals.erase(&card);
         return *handed_over;
+    }
+    if (!is_new_refusal(card, handed_over.error().text))
+        return -1;
     const Error why{handed_over.error().code, "hlthunk_open",
                     os::format("card {} cannot be handed over to the program that opens it: {}", card.number(),
                                handed_over.error().text)};
     if (!LiveMappings::get().hand_over_refused(why))
         thunk::report(why);
     return -1;
+}
+
+/// A framework that wants any card tries all of them, and may try again and again: each refusal is logged once, until its
+/// reason or the session is another.
+bool HookedCalls::is_new_refusal(const Card &card, const std::string &reason) {
+    const Session *session = card.session();
+    const os::MutexLock lock(m_mutex);
+    Refusal &known = m_refusals[&card];
+    if (known.session == session && known.reason == reason)
+        return false;
+    known = {session, reason};
+    return true;
 }
 
 bool HookedCalls::release_if_owner_closed(Card &card) {

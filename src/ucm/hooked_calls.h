@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 namespace gaudi::ucm {
 
@@ -53,6 +54,7 @@ private:
     ForeignMappings *find_mappings(int fd);
     bool release_if_owner_closed(Card &card);
     int hand_over_card(Card &card);
+    bool is_new_refusal(const Card &card, const std::string &reason);
     void forget(int fd);
     void forget(const Card &card);
     template <class Open, class Matches>
@@ -62,6 +64,13 @@ private:
     const RealCalls m_real;
     os::Mutex m_mutex{rank::kHookedFiles}; // never held while the library or UCX is called
     std::map<int, File> m_files GAUDI_GUARDED_BY(m_mutex);
+
+    /// Why a card was not handed over at the last try.
+    struct Refusal {
+        const Session *session;
+        std::string reason;
+    };
+    std::map<const Card *, Refusal> m_refusals GAUDI_GUARDED_BY(m_mutex);
 };
 
 } // namespace gaudi::ucm

@@ -118,6 +118,28 @@ TEST_F(HandOver, refused_while_an_allocation_is_live) {
     EXPECT_EQ(m_calls.close(fd), 0);
 }
 
+TEST_F(HandOver, refusal_is_reported_once_until_its_reason_changes) {
+    const std::uint64_t own = value(allocate(card(), {.length = kMiB}));
+    const thunk::Reported reported;
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(open(), -EBUSY);
+    EXPECT_EQ(thunk::Reported::errors().size(), 1u);
+    const std::uint64_t more = value(allocate(card(), {.length = kMiB}));
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(open(), -EBUSY);
+    ASSERT_EQ(thunk::Reported::errors().size(), 2u);
+    EXPECT_THAT(thunk::Reported::errors()[1].text, HasSubstr("UCX has 2 allocations"));
+    EXPECT_TRUE(free_on(card(), own));
+    EXPECT_TRUE(free_on(card(), more));
+    const int fd = open();
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(m_calls.close(fd), 0);
+    const std::uint64_t later = value(allocate(card(), {.length = 2 * kMiB})); // by a new session
+    EXPECT_EQ(open(), -EBUSY);
+    EXPECT_EQ(thunk::Reported::errors().size(), 3u);
+    EXPECT_TRUE(free_on(card(), later));
+}
+
 TEST_F(HandOver, refused_while_an_importer_has_memory_registered) {
     const std::uint64_t own = value(allocate(card(), {.length = kMiB}));
     thunk::Fd registered = value(find_region(own)->dmabuf()); // as an HCA holds it
