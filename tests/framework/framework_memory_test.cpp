@@ -8,6 +8,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
 using namespace gaudi;
 using namespace gaudi::test;
 using ::testing::HasSubstr;
@@ -64,6 +69,31 @@ TEST_F(FrameworkMemoryTest, alignment_and_limit_hold) {
     const auto fixed = gaudi::allocate(card(), {.length = kMiB, .fixed = memory});
     EXPECT_EQ(code_of(fixed), ENOTSUP);
     EXPECT_THAT(text_of(fixed), HasSubstr("chooses addresses itself"));
+}
+
+TEST_F(FrameworkMemoryTest, limit_is_exact_for_threads) {
+    acquire();
+    value(gaudi::allocate(card(), {.length = kKiB})); // adopts the card
+    constexpr unsigned kThreads = 8, kRounds = 100;
+    constexpr std::uint64_t kLimit = 3 * kMiB + kKiB;
+    for (unsigned round = 0; round < kRounds; ++round) {
+        std::vector<std::uint64_t> allocated(kThreads);
+        std::atomic<unsigned> ready{0};
+        std::vector<std::thread> threads;
+        for (std::uint64_t &address : allocated)
+            threads.emplace_back([&] {
+                ++ready;
+                while (ready != kThreads)
+                    std::this_thread::yield();
+                if (const auto got = gaudi::allocate(card(), {.length = kMiB, .limit = kLimit}))
+                    address = *got;
+            });
+        for (std::thread &thread : threads)
+            thread.join();
+        EXPECT_EQ(kThreads - std::count(allocated.begin(), allocated.end(), 0u), 3u) << "in round " << round;
+        for (const std::uint64_t address : allocated)
+            EXPECT_TRUE(address == 0 || free(address));
+    }
 }
 
 TEST_F(FrameworkMemoryTest, exhausted_pool_is_named) {

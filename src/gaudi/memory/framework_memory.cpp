@@ -5,6 +5,8 @@
 #include "thunk/report.h"
 
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 namespace gaudi {
 namespace {
@@ -14,6 +16,28 @@ tl::unexpected<Error> refuse(int code, const Card &card, const std::string &reas
 }
 
 } // namespace
+
+/// Bytes of the limit, from the check to the end of the call.
+class FrameworkMemory::Reservation {
+public:
+    Reservation(FrameworkMemory &memory, std::uint64_t length) GAUDI_REQUIRES(memory.m_mutex)
+        : m_memory(memory), m_length(length) {
+        memory.m_reserved += length;
+    }
+    ~Reservation() {
+        const os::MutexLock lock(m_memory.m_mutex);
+        release();
+    }
+    Reservation(const Reservation &) = delete;
+    Reservation &operator=(const Reservation &) = delete;
+
+    /// The caller holds the mutex, which the analysis knows by another name.
+    void release() GAUDI_NO_THREAD_SAFETY_ANALYSIS { m_memory.m_reserved -= std::exchange(m_length, 0); }
+
+private:
+    FrameworkMemory &m_memory;
+    std::uint64_t m_length;
+};
 
 const Synapse *FrameworkMemory::find_allocator(const Card &card) noexcept {
     const Synapse *synapse = Synapse::holder_of(card);
@@ -40,10 +64,13 @@ Result<std::uint64_t> FrameworkMemory::allocate(const Synapse &synapse, const Al
             os::format("nothing can be allocated at {:#x}: SynapseAI, which holds the card, chooses addresses "
                        "itself",
                        request.fixed));
+    std::optional<Reservation> reserved;
     {
         const os::MutexLock lock(m_mutex);
-        if (request.length > request.limit || m_held > request.limit - request.length)
-            return tl::unexpected(error_exceeds(m_session.card(), request.limit, m_held));
+        const std::uint64_t counted = m_held + m_reserved;
+        if (request.length > request.limit || counted > request.limit - request.length)
+            return tl::unexpected(error_exceeds(m_session.card(), request.limit, counted));
+        reserved.emplace(*this, request.length);
     }
     auto taken = take(synapse, request.length);
     if (taken && request.alignment > 1 && *taken % request.alignment != 0) {
@@ -58,6 +85,7 @@ Result<std::uint64_t> FrameworkMemory::allocate(const Synapse &synapse, const Al
     if (!m_session.usable()) // SynapseAI has closed the card meanwhile, and its pool is gone
         return tl::unexpected(m_session.why_unusable());
     m_allocations[address] = {*taken, request.length};
+    reserved->release(); // together with the next line: others never see the bytes twice
     m_held += request.length;
     return address;
 }

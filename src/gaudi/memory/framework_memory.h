@@ -35,6 +35,8 @@ private:
         std::uint64_t length;
     };
 
+    class Reservation;
+
     Result<std::uint64_t> take(const Synapse &synapse, std::uint64_t length) const;
     void give_back(const Synapse &synapse, std::uint64_t address) const;
 
@@ -42,6 +44,7 @@ private:
     os::Mutex m_mutex{rank::kFrameworkMemory};                                   // never held while SynapseAI is called
     std::map<std::uint64_t, Allocation> m_allocations GAUDI_GUARDED_BY(m_mutex); // by the caller's address
     std::uint64_t m_held GAUDI_GUARDED_BY(m_mutex) = 0;                          // bytes
+    std::uint64_t m_reserved GAUDI_GUARDED_BY(m_mutex) = 0; // bytes of calls under way, which count for the limit too
 };
 
 } // namespace gaudi
