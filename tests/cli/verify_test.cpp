@@ -121,9 +121,18 @@ TEST_F(Verify, mistakes_are_refused_in_a_sentence) {
     EXPECT_EQ(unknown.code, 1);
     EXPECT_THAT(unknown.err, HasSubstr("module:9"));
     EXPECT_EQ(unknown.out, "");
-    const Result unwritable = result({"verify", "--soak", "0", "--json", "/nonexistent/report.json"});
+    const Result unwritable = result({"verify", "--soak", "600", "--json", "/nonexistent/report.json"});
     EXPECT_EQ(unwritable.code, 1);
+    EXPECT_EQ(unwritable.out, "") << "the run has begun";
     EXPECT_EQ(unwritable.err, "ucx_gaudi: cannot write /nonexistent/report.json: No such file or directory\n");
+}
+
+TEST_F(Verify, report_goes_to_the_output_behind_the_table) {
+    const Result got = result({"verify", "--soak", "1", "--json", "/dev/stdout"});
+    EXPECT_EQ(got.code, 0) << got.err;
+    const std::size_t begin = got.out.find("\n{"), end = got.out.rfind("}\n");
+    ASSERT_NE(begin, std::string::npos);
+    EXPECT_EQ(Json::parse(got.out.substr(begin, end + 1 - begin)).at("card").at("module"), 0);
 }
 
 TEST_F(Verify, card_in_use_is_refused_with_its_holder) {

@@ -6,14 +6,13 @@
 #include "gaudi/card/verification_record.h"
 #include "interrupt.h"
 #include "os/format.h"
+#include "report_file.h"
 #include "steps.h"
 #include "summary.h"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <optional>
 
 namespace gaudi::cli {
@@ -98,20 +97,16 @@ OrSentence<std::optional<SoakResult>> check_own_card(Findings &findings, const C
     return soak;
 }
 
-bool write_file(const std::string &path, const std::string &text) {
-    const std::string fresh = path + ".new"; // an interrupted write leaves the old file
-    {
-        std::ofstream file(fresh, std::ios::trunc);
-        file << text;
-        if (!file.flush())
-            return false;
-    }
-    return std::rename(fresh.c_str(), path.c_str()) == 0;
-}
-
 } // namespace
 
 int run_verify(const VerifyOptions &options) {
+    std::optional<ReportFile> report;
+    if (!options.json.empty()) { // before minutes of work
+        auto opened = ReportFile::open(options.json);
+        if (!opened)
+            return refuse(opened.error());
+        report = std::move(*opened);
+    }
     const std::vector<UcxReport> ucx = report_ucx(); // first, because it forks: no library of the vendor is loaded yet
     const auto cards = Cards::get();
     if (!cards)
@@ -164,9 +159,10 @@ int run_verify(const VerifyOptions &options) {
     else if (soak && *soak && summary.record.empty())
         os::print(stdout, "\nno record is written: the soak took {} s, and {} s are needed\n", (*soak)->seconds,
                   VerificationRecord::kLeastSoakSeconds);
-    if (!options.json.empty()) {
-        if (!write_file(options.json, format_report(summary)))
-            return refuse(os::format("cannot write {}: {}", options.json, std::strerror(errno)));
+    if (report) {
+        std::fflush(stdout); // the report may go to the same place
+        if (const auto written = report->write(format_report(summary)); !written)
+            return refuse(written.error());
         os::print(stdout, "report: {}\n", options.json);
     }
     if (summary.software)
