@@ -41,7 +41,7 @@ Component::Component(const Host &host) : uct_component{}, m_cards(host), m_table
     // use both: the transport answers to it too.
     copy_name(m_cpy.name, "gaudi_cpy");
     fill_tl<Md>(m_cpy);
-    m_cpy.config = config_entry("Gaudi copy transport", "GAUDI_CPY_", m_tables.cpy.data(), sizeof(IfaceConfig));
+    m_cpy.config = config_entry("Gaudi copy transport", kCpyPrefix, m_tables.cpy.data(), sizeof(IfaceConfig));
     copy_name(m_gdr.name, "gaudi_gdr");
     fill_tl<Md>(m_gdr);
     m_gdr.config =
@@ -89,7 +89,7 @@ Result<void> Component::md_open(const char *, const uct_md_config *config, uct_m
             Error{ENODEV, "md_open",
                   "gaudi_copy cannot be opened: there is no libhl-thunk; install it, or name it in GAUDI_THUNK"});
     auto opened =
-        Md::open(*this, m_cards, **found, *reinterpret_cast<const MdConfig *>(config), m_tables.expects_framework());
+        Md::open(*this, m_cards, **found, *reinterpret_cast<const MdConfig *>(config), m_tables.expects_framework(m_cards.host()));
     if (!opened)
         return tl::unexpected(opened.error());
     *md = *opened;

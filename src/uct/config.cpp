@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 namespace gaudi::uct {
@@ -87,7 +86,7 @@ ConfigTables::ConfigTables(const Host &host)
     gdr = {};
     std::copy(rows.begin(), rows.end(), cpy.begin());
     std::copy(rows.begin(), rows.end(), gdr.begin());
-    cpy[rows.size()] = {
+    m_framework[0] = {
         "FRAMEWORK", "n",
         "Whether SynapseAI will be loaded and open its card after UCX has started, as with MPI_Init before import "
         "torch.\n"
@@ -96,15 +95,18 @@ ConfigTables::ConfigTables(const Host &host)
         "UCX ends the process when one is needed before SynapseAI has the card. n: there they are offered only where\n"
         "SynapseAI is loaded before UCX starts.",
         offsetof(IfaceConfig, framework), parser_of(m_switch)};
+    cpy[rows.size()] = m_framework[0];
     gdr[rows.size()] = {"DEVICE_ID", "0", "The same as UCX_GAUDI_COPY_DEVICE=module:N, for existing launch lines.",
                         offsetof(IfaceConfig, device_id), host.uint_parser()};
 }
 
-bool ConfigTables::expects_framework() const {
-    const char *text = std::getenv("UCX_GAUDI_CPY_FRAMEWORK");
-    const ucs_config_parser parser = parser_of(m_switch);
-    ucs_ternary_auto_value_t value = UCS_NO;
-    return text && parser.read(text, &value, parser.arg) == 1 && value == UCS_YES;
+bool ConfigTables::expects_framework(const Host &host) const {
+    std::array<ucs_config_field, 2> rows = m_framework; // the other rows of the transport are not the domain's to judge
+    ucs_config_global_list_entry table{"GAUDI_CPY transport", kCpyPrefix, rows.data(), sizeof(IfaceConfig), {}, 0};
+    IfaceConfig config{};
+    // A value that is neither y nor n: UCX logs it, and refuses it once more when it reads the transport's settings.
+    const ucs_status_t status = host.call().ucs_config_parser_fill_opts(&config, &table, "UCX_", 1);
+    return status == UCS_OK && config.framework == UCS_YES;
 }
 
 } // namespace gaudi::uct

@@ -15,6 +15,7 @@ using thunk::Error;
 using thunk::Result;
 
 inline constexpr const char *kComponentName = "gaudi_copy";
+inline constexpr const char *kCpyPrefix = "GAUDI_CPY_";
 
 struct MdConfig {
     char super; // filled by UCX's own table of memory domains
@@ -46,15 +47,16 @@ public:
     ConfigTables(const ConfigTables &) = delete;
     ConfigTables &operator=(const ConfigTables &) = delete;
 
-    /// The user's UCX_GAUDI_CPY_FRAMEWORK. UCX reads the settings of a transport only after the domain has said what it
-    /// offers, so the domain reads this one by itself.
-    bool expects_framework() const;
+    /// The user's UCX_GAUDI_CPY_FRAMEWORK, of the environment or ucx.conf. UCX reads the settings of a transport only after
+    /// the domain has said what it offers, so the domain has this one read before.
+    bool expects_framework(const ucx::Host &host) const;
 
     std::array<ucx::ucs_config_field, 7> md;
     std::array<ucx::ucs_config_field, 7> cpy; // transport gaudi_cpy
     std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr
 
 private:
+    std::array<ucx::ucs_config_field, 2> m_framework{}; // the row FRAMEWORK of gaudi_cpy alone
     ucx::CheckedParser m_size, m_time, m_rate, m_switch;
     std::array<ucx::ucs_config_key_field, 4> m_directions;
     ucx::ucs_config_key_value_param m_bandwidth;

@@ -26,6 +26,8 @@ void ucs_memtype_cache_global_create(); // 1.23
 ucs_status_t ucs_topo_find_device_by_bdf_name(const char *name, ucs_sys_device_t *sys_dev);
 ucs_status_t ucs_topo_sys_device_set_name(ucs_sys_device_t sys_dev, const char *name, unsigned priority);
 
+ucs_status_t ucs_config_parser_fill_opts(void *options, ucs_config_global_list_entry *entry, const char *env_prefix,
+                                         int ignore_errors);
 int ucs_config_sscanf_string(const char *text, void *value, const void *arg);
 int ucs_config_sprintf_string(char *text, std::size_t size, const void *value, const void *arg);
 int ucs_config_sscanf_uint(const char *text, void *value, const void *arg);
@@ -135,6 +137,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_memtype_cache_update)                                                                                        \
     X(ucs_topo_find_device_by_bdf_name)                                                                                \
     X(ucs_topo_sys_device_set_name)                                                                                    \
+    X(ucs_config_parser_fill_opts)                                                                                     \
     X(ucs_config_sscanf_string)                                                                                        \
     X(ucs_config_sprintf_string)                                                                                       \
     X(ucs_config_sscanf_uint)                                                                                          \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <ostream>
 
 namespace cli {
@@ -115,6 +116,21 @@ TEST_P(Ucx, ucx_info_lists_the_settings) {
                              "UCX_GAUDI_CPY_COMPLETION=auto", "UCX_GAUDI_CPY_BW=", "UCX_GAUDI_CPY_FRAMEWORK=n",
                              "UCX_GAUDI_CPY_LATENCY=", "UCX_GAUDI_CPY_OVERHEAD=", "UCX_GAUDI_GDR_DEVICE_ID="})
         EXPECT_THAT(got.out, HasSubstr(name));
+}
+
+/// The domain needs the setting before UCX reads those of the transport.
+TEST_P(Ucx, ucx_conf_decides_whether_copies_by_a_framework_are_offered) {
+    char name[] = "/tmp/ucx-conf-test-XXXXXX";
+    const fs::path directory = ::mkdtemp(name);
+    for (const char *value : {"y", "n"}) {
+        std::ofstream(directory / "ucx.conf") << "UCX_GAUDI_CPY_FRAMEWORK=" << value << "\n";
+        const Result got = on({"env", "SOFTGAUDI_MODEL=gaudi3", "UCX_CONFIG_DIR=" + directory.string(), "ucx_info",
+                               "-d", "-t", "gaudi_cpy"});
+        EXPECT_EQ(got.code, 0);
+        EXPECT_EQ(got.out.find("put_short: <= ") != std::string::npos, *value == 'y') << got.out;
+        EXPECT_THAT(got.out, Not(::testing::ContainsRegex(" (WARN|ERROR) ")));
+    }
+    fs::remove_all(directory);
 }
 
 TEST_P(Ucx, launch_line_for_gaudi_gdr_brings_no_warning) {
