@@ -81,12 +81,13 @@ void UcxCards::advise_on_refused_dmabuf() {
 }
 
 void UcxCards::warn_of_tensor_handle(std::uint64_t address) {
-    if (is_first_tensor_handle(address))
-        GAUDI_UCX_LOG(
-            m_host, WARN,
-            "0x%llx is no memory of this process: it is probably data_ptr() of a PyTorch tensor on a card, which "
-            "is a handle; habana_frameworks.torch.utils.experimental._data_ptr(tensor) returns the address",
-            static_cast<unsigned long long>(address));
+    if (!is_first_tensor_handle(address))
+        return;
+    GAUDI_UCX_LOG(m_host, WARN,
+                  "0x%llx is no memory of this process: it is probably data_ptr() of a PyTorch tensor on a card, which "
+                  "is a handle; habana_frameworks.torch.utils.experimental._data_ptr(tensor) returns the address",
+                  static_cast<unsigned long long>(address));
+    m_host.call().ucs_log_flush(); // UCX may crash next
 }
 
 /// Once; a warning for a user who has demanded zero copy.
@@ -110,6 +111,8 @@ void UcxCards::start_listening(Cards &cards) {
             m_host.call().ucs_memtype_cache_lookup(this, 1, &info);
         }
         mark_unknown_in_memtype_cache(cards.address_range());
+        for (const Range range : tensor_handle_ranges()) // for the warning before UCX reads from a handle
+            mark_unknown_in_memtype_cache(range);
         LiveMappings::get().add_listener(cards, *this);
         watch_host_memory();
     });

@@ -15,6 +15,7 @@ void ucs_free(void *pointer);
 const char *ucs_status_string(ucs_status_t status);
 void ucs_log_dispatch(const char *file, unsigned line, const char *function, ucs_log_level_t level,
                       const ucs_log_component_config *component, const char *format, ...);
+void ucs_log_flush();
 extern ucs_global_opts_t ucs_global_opts;
 void ucs_class_call_cleanup_chain(ucs_class *cls, void *object, int limit);
 
@@ -131,6 +132,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_free)                                                                                                        \
     X(ucs_status_string)                                                                                               \
     X(ucs_log_dispatch)                                                                                                \
+    X(ucs_log_flush)                                                                                                   \
     X(ucs_global_opts)                                                                                                 \
     X(ucs_class_call_cleanup_chain)                                                                                    \
     X(ucs_memtype_cache_lookup)                                                                                        \
