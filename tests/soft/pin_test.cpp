@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <thread>
@@ -221,29 +222,45 @@ TEST_F(Pin, memory_of_another_process_is_accessed_in_its_pinned_pages) {
     EXPECT_EQ(owner.join(), 0);
 }
 
+/// Nothing promises that the kernel writes 4 bytes at once: a reader polls the flag while the card writes values that differ
+/// in every byte, at each place of a flag in two cache lines.
 TEST_F(Pin, flags_are_never_torn) {
+    constexpr std::array<uint32_t, 4> kValues = {0, 0xFFFFFFFF, 0x12345678, 0xEDCBA987};
+    constexpr unsigned kRounds = 1000;
     Card card;
-    alignas(8) uint32_t flag = 0;
-    const uint64_t address = card.map(&flag, sizeof flag);
-    Packets packets;
-    for (int i = 0; i < 500; ++i)
-        packets.message(address, 0xFFFFFFFF).message(address, 0);
+    alignas(64) static uint32_t flags[32];
+    const uint64_t address = card.map(flags, sizeof flags);
+    std::atomic<uint32_t *> polled{flags};
     std::atomic<bool> done{false};
     std::atomic<uint64_t> changes{0};
-    uint64_t torn = 0;
+    uint64_t torn = 0, reads = 0;
     std::thread poller([&] {
-        for (uint32_t last = 0; !done.load(std::memory_order_relaxed);) {
-            const uint32_t value = read_value(flag);
-            changes += value != last;
-            torn += value != 0 && value != 0xFFFFFFFF;
+        for (uint32_t last = 0; !done.load(std::memory_order_relaxed); ++reads) {
+            const uint32_t value = read_value(*polled.load(std::memory_order_relaxed));
+            if (value != last)
+                changes.fetch_add(1, std::memory_order_relaxed);
+            torn += std::find(kValues.begin(), kValues.end(), value) == kValues.end();
             last = value;
         }
     });
-    while (changes < 20) // on a busy machine the poller may miss whole runs
+    uint64_t writes = 0;
+    const auto write = [&](size_t place) {
+        polled.store(&flags[place], std::memory_order_relaxed);
+        Packets packets;
+        for (unsigned i = 0; i < kRounds; ++i)
+            for (const uint32_t value : kValues)
+                packets.message(address + 4 * place, value);
         card.run(kDown, packets);
+        writes += kRounds * kValues.size();
+    };
+    for (size_t place = 0; place < std::size(flags); ++place)
+        write(place);
+    for (size_t place = 0; changes < 100; place = (place + 1) % std::size(flags)) // the machine may have been busy
+        write(place);
     done = true;
     poller.join();
-    EXPECT_EQ(torn, 0u);
+    EXPECT_GE(writes, 100'000u);
+    EXPECT_EQ(torn, 0u) << "of " << reads << " reads during " << writes << " writes, " << changes << " of them changes";
 }
 
 TEST_F(Pin, memory_of_more_than_a_gibibyte_takes_several_slots) {
