@@ -11,6 +11,7 @@ if [ "${1-}" != --inside ]; then
 fi
 shift
 dev=$(mktemp -d)
+trap 'rmdir "$dev"' EXIT # unless it gets as far as exec
 mount -t tmpfs dev "$dev"
 for node in null zero full random urandom tty shm fd stdin stdout stderr; do
     if [ -L "/dev/$node" ]; then
@@ -26,4 +27,7 @@ done
 mkdir "$dev/accel"
 : >"$dev/accel/accel0"
 mount --rbind "$dev" /dev
+umount -l "$dev"
+rmdir "$dev"
+trap - EXIT
 exec "$@"
