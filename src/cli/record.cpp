@@ -4,6 +4,7 @@
 #include "child.h"
 #include "environment.h"
 #include "os/format.h"
+#include "page_supply.h"
 #include "places.h"
 #include "record/calls.h"
 #include "record/format.h"
@@ -24,6 +25,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace gaudi::cli {
@@ -43,6 +45,9 @@ public:
         if (m_head)
             ::munmap(m_head, sizeof(record::Head));
     }
+
+    int fd() const { return m_fd.get(); }
+    const record::Head &head() const { return *m_head; }
 
     /// Ends the recording, also for programs that still run, and cuts the file to what is in it.
     void close();
@@ -175,7 +180,9 @@ int run_record(const RecordOptions &options) {
         os::print(stderr, "ucx_gaudi: {}\n", file.error());
         return 1;
     }
+    std::optional<PageSupply> pages(std::in_place, file->fd(), file->head());
     const int code = run_child(options.command, signals);
+    pages.reset(); // before the file is cut
     file->close();
     return code;
 }
