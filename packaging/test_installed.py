@@ -3,6 +3,7 @@
 """The packages as users get them: installed, used and removed, in a fresh virtual environment and in fresh Debian roots.
 Nothing of the build tree is used but build/packages and a UCX. Needs root for the roots."""
 
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,10 @@ DEBS = ("ucx-gaudi-tools", "python3-ucx-gaudi", "ucx-gaudi-plugin", "softgaudi",
 IN_ROOT = """mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" && mount -t proc proc "$1/proc" &&
 mount --rbind "$2" "$1/mnt" &&
 shift_root=$1 && shift 2 && exec chroot "$shift_root" "$@" """
+
+# A recording of a small program, replayed and removed.
+RECORDED = ("ucx_gaudi run --cards 1 -- ucx_gaudi record --size 1 -o /tmp/calls.rec -- ucx_gaudi info >/dev/null && "
+            "ucx_gaudi replay /tmp/calls.rec && rm /tmp/calls.rec")
 
 
 def run(*command, check=True, **options):
@@ -75,6 +80,19 @@ class Wheel(unittest.TestCase):
     def test_ucx_loads_the_modules(self):
         output = run(self.venv / "bin/ucx_gaudi", "run", "--cards", "2", "--ucx", UCX, "--", UCX / "bin/ucx_info", "-d")
         self.assertIn("Transport: gaudi_cpy", output)
+
+    def test_recording_replays_without_difference(self):
+        program, file = self.venv / "bin/ucx_gaudi", Path(self.directory.name) / "calls.rec"
+        recorded = run(program, "run", "--cards", "2", "--ucx", UCX, "--", program, "record", "-o", file, "--",
+                       "ucx_perftest", "-l", "-t", "ucp_put_bw", "-m", "gaudi", "-n", "10")
+        self.assertRegex(recorded, r"ucx_gaudi: recorded in .*calls\.rec: \d+ calls \(processes: 1\)")
+        self.assertIn(": no answer differs\n", run(program, "replay", file))
+
+    def test_verify_holds_on_softgaudi(self):
+        program, file = self.venv / "bin/ucx_gaudi", Path(self.directory.name) / "report.json"
+        output = run(program, "run", "--cards", "1", "--", program, "verify", "--soak", "1", "--json", file)
+        self.assertIn("SOFTWARE: all of this was seen on softgaudi, not on a card\n", output)
+        self.assertNotIn("failed", [step["verdict"] for step in json.loads(file.read_text())["steps"]])
 
     def test_enable_puts_the_modules_first(self):
         output = self.python("import os, ucx_gaudi; ucx_gaudi.enable(); ucx_gaudi.enable(); "
@@ -178,6 +196,7 @@ class Root(unittest.TestCase):
         self.assertIn("Transport: gaudi_cpy", self.inside("ucx_gaudi", "run", "--cards", "2", "--ucx", "/mnt", "--",
                                                           "/mnt/bin/ucx_info", "-d"))
         self.assertIn("usage: softhca_stat", self.inside("softhca_stat", "--help"))
+        self.assertIn(": no answer differs\n", self.inside("sh", "-c", RECORDED))
 
 
 class Deb(Root):
