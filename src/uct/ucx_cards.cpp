@@ -6,6 +6,8 @@
 #include "os/format.h"
 #include "ucx/log.h"
 
+#include <sys/mman.h>
+
 #include <filesystem>
 #include <string>
 
@@ -120,11 +122,19 @@ void UcxCards::start_listening(Cards &cards) {
 
 /// Mappings of unregistered host memory are kept only where UCX's events show which memory is unmapped.
 void UcxCards::watch_host_memory() {
-    constexpr int kPriority = 1000;
+    constexpr int kPriority = 1000; // positive: the handler of mremap is called after it
     const auto forget = [](ucm_event_type_t, ucm_event *event, void *) {
         HostCache::forget(reinterpret_cast<std::uint64_t>(event->vm_unmapped.address), event->vm_unmapped.size);
     };
-    if (m_host.call().ucm_set_event_handler(UCM_EVENT_VM_UNMAPPED, kPriority, forget, nullptr) == UCS_OK)
+    // MREMAP_FIXED replaces what is at the new address, for which UCX has no event of its own.
+    const auto forget_target = [](ucm_event_type_t, ucm_event *event, void *) {
+        if (event->mremap.result != MAP_FAILED)
+            HostCache::forget(reinterpret_cast<std::uint64_t>(event->mremap.result), event->mremap.new_size);
+    };
+    const auto listen = [&](ucm_event_type_t type, ucm_event_callback_t handler) {
+        return m_host.call().ucm_set_event_handler(type, kPriority, handler, nullptr) == UCS_OK;
+    };
+    if (listen(UCM_EVENT_VM_UNMAPPED, forget) && listen(UCM_EVENT_MREMAP, forget_target))
         HostCache::get().enable();
 }
 

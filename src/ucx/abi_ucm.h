@@ -8,12 +8,20 @@ namespace gaudi::ucx {
 
 enum ucm_event_type_t : unsigned {
     UCM_EVENT_NONE = 0,
+    UCM_EVENT_MREMAP = 1u << 2,
     UCM_EVENT_VM_MAPPED = 1u << 16,
     UCM_EVENT_VM_UNMAPPED = 1u << 17,
     UCM_EVENT_MEM_TYPE_ALLOC = 1u << 20,
     UCM_EVENT_MEM_TYPE_FREE = 1u << 21,
     UCM_EVENT_FLAG_NO_INSTALL = 1u << 24,
     UCM_EVENT_FLAG_EXISTING_ALLOC = 1u << 25,
+};
+
+struct ucm_event_mremap_t {
+    void *result;
+    void *address;
+    std::size_t old_size;
+    std::size_t new_size;
 };
 
 struct ucm_event_vm_t {
@@ -31,6 +39,7 @@ struct ucm_event_mem_type_t {
 };
 
 union ucm_event {
+    ucm_event_mremap_t mremap;
     ucm_event_vm_t vm_mapped;
     ucm_event_vm_t vm_unmapped;
     ucm_event_mem_type_t mem_type;

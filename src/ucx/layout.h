@@ -354,6 +354,8 @@
     F(uct_tl, list, 88)                                                                                                \
                                                                                                                        \
     S(ucm, ucm_event, union ucm_event, 48)                                                                             \
+    F(ucm_event, mremap.result, 0)                                                                                     \
+    F(ucm_event, mremap.new_size, 24)                                                                                  \
     F(ucm_event, vm_mapped.address, 0)                                                                                 \
     F(ucm_event, vm_mapped.size, 8)                                                                                    \
     F(ucm_event, vm_unmapped.address, 0)                                                                               \

@@ -197,6 +197,11 @@ const Replacement kReplacements[] = {
          ASSERT_EQ(map_at(memory, size, MAP_FIXED_NOREPLACE), memory);
          munmap(other, size);
      }},
+    {"mremap_onto",
+     [](void *memory, std::size_t size) {
+         void *other = map_at(nullptr, size, 0);
+         ASSERT_EQ(mremap(other, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, memory), memory);
+     }},
     {"madvise", [](void *memory, std::size_t size) { ASSERT_EQ(madvise(memory, size, MADV_DONTNEED), 0); }},
     {"many_others", // more than the cache takes notes of
      [](void *memory, std::size_t size) {

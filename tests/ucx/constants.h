@@ -161,6 +161,7 @@
     X(UCT_EP_PARAM_FIELD_IFACE_ADDR)                                                                                   \
     X(UCT_EP_PARAM_FIELD_PATH_INDEX)                                                                                   \
     X(UCM_EVENT_NONE)                                                                                                  \
+    X(UCM_EVENT_MREMAP)                                                                                                \
     X(UCM_EVENT_VM_MAPPED)                                                                                             \
     X(UCM_EVENT_VM_UNMAPPED)                                                                                           \
     X(UCM_EVENT_MEM_TYPE_ALLOC)                                                                                        \
