@@ -88,8 +88,8 @@ Result<void> Component::md_open(const char *, const uct_md_config *config, uct_m
         return tl::unexpected(
             Error{ENODEV, "md_open",
                   "gaudi_copy cannot be opened: there is no libhl-thunk; install it, or name it in GAUDI_THUNK"});
-    auto opened =
-        Md::open(*this, m_cards, **found, *reinterpret_cast<const MdConfig *>(config), m_tables.expects_framework(m_cards.host()));
+    auto opened = Md::open(*this, m_cards, **found, *reinterpret_cast<const MdConfig *>(config),
+                           m_tables.expects_framework(m_cards.host()));
     if (!opened)
         return tl::unexpected(opened.error());
     *md = *opened;

@@ -51,7 +51,8 @@ TEST_P(SentTensorHandle, is_warned_of_before_ucx_reads_it) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFSIGNALED(status)) << "UCX has learned of handles: the warning and its page can go";
-    EXPECT_THAT(printed.complaints(), ElementsAre(HasSubstr(" is no memory of this process: it is probably data_ptr()")));
+    EXPECT_THAT(printed.complaints(),
+                ElementsAre(HasSubstr(" is no memory of this process: it is probably data_ptr()")));
 }
 
 INSTANTIATE_TEST_SUITE_P(, SentTensorHandle, ::testing::Values(kSmall, kMedium, kLarge));

@@ -11,7 +11,7 @@
 namespace gaudi::test {
 bool machine_has_nic = true;
 std::atomic<unsigned> looks_at_machine{0};
-}
+} // namespace gaudi::test
 
 extern "C" __attribute__((visibility("default"))) int access(const char *path, int mode) noexcept {
     const std::string_view name = path;
