@@ -15,6 +15,7 @@ struct Quirks {
     bool fallback = false;   // descriptors of no card are taken for the first card's
     bool early_flag = false; // under load, a message may arrive before the copy that it follows
     bool kill = false;       // a reset kills the process that does not close the card in time
+    uint32_t window_s = 30;  // with kill: the time to close it that a process with a notifier has before the reset
     bool nested = false;     // a queue goes on while a nested command buffer waits for its turn
 };
 

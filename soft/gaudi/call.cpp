@@ -85,7 +85,7 @@ void Call::begin(Function function) {
         if (fault.lose)
             m_card->mark_lost();
         else
-            m_card->hard_reset(HL_NOTIFIER_EVENT_GENERAL_HW_ERR);
+            m_card->hard_reset(HL_NOTIFIER_EVENT_GENERAL_HW_ERR | HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE);
     }
     m_hang = fault.hang;
     m_timeout_ns = fault.timeout_ns;

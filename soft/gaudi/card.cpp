@@ -150,6 +150,7 @@ void Card::start_context() {
     context.error_recorded = false;
     context.timeout_recorded = false;
     context.dead = false;
+    context.released_soon = false;
     context.opener = getpid();
     context.id.store(id);
     // Drops the old context's command buffers, then makes the file long enough for every buffer handle.
@@ -216,8 +217,9 @@ void Card::end_context() {
     Context &context = m_state->context;
     if (context.opener == 0)
         return;
-    if (!idle())
-        m_state->hard_resets++; // the driver finds the engines busy, and resets
+    if (!idle() || context.released_soon)
+        m_state->hard_resets++; // the driver finds the engines busy, or has waited for the close
+    context.released_soon = false;
     abort_submissions();
     drop_notifier();
     context.dead = true;

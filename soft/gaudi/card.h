@@ -155,6 +155,11 @@ public:
     // ---- errors and events (card_events.cpp)
     void device_error(const DeviceError &error, const Job &job) GAUDI_REQUIRES(this);
     void hard_reset(uint64_t events) GAUDI_REQUIRES(this);
+    /// A reset for an error of the program's. As the driver does it, a program with a notifier has time to close the card first
+    /// (quirk kill).
+    void request_reset(uint64_t events) GAUDI_REQUIRES(this);
+    /// Drops the queued work of processes that died while others share the card; whether other processes have work here.
+    bool drop_work_of_the_dead() GAUDI_REQUIRES(this);
     /// Ends the context of a process that died without closing the card, as the driver does when its last descriptor goes.
     void end_context_of_dead_holder() GAUDI_REQUIRES(this);
     void mark_lost() GAUDI_REQUIRES(this);
@@ -187,6 +192,7 @@ private:
     void end_submission(Slot &slot, SlotStatus status) GAUDI_REQUIRES(this);
     void abort_submissions() GAUDI_REQUIRES(this);
     void kill_opener_later() GAUDI_REQUIRES(this);
+    void reset_later() GAUDI_REQUIRES(this);
 
     const Config &m_config;
     Clock &m_clock;

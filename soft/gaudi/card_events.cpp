@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Errors of a card: records, notification, reset.
 #include "card.h"
+#include "host_memory.h"
 #include "os/system_call.h"
 
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace softgaudi {
 namespace {
@@ -91,7 +93,26 @@ void Card::device_error(const DeviceError &error, const Job &job) {
         records.undefined_opcode.cb_addr_streams_len = 1;
         break;
     }
-    hard_reset(events);
+    request_reset(events);
+}
+
+void Card::request_reset(uint64_t events) {
+    Context &context = this->context();
+    if (!m_config.quirks.kill || (context.notifier_pid == 0 && !context.released_soon))
+        return hard_reset(events);
+    raise(events | HL_NOTIFIER_EVENT_DEVICE_RESET);
+    if (!std::exchange(context.released_soon, true))
+        reset_later();
+    wake_all_waiters();
+}
+
+void Card::reset_later() {
+    std::thread([this, id = context().id.load()] {
+        std::this_thread::sleep_for(std::chrono::seconds(m_config.quirks.window_s));
+        const CardLock lock(*this);
+        if (context().id.load() == id && context().released_soon)
+            hard_reset(0);
+    }).detach();
 }
 
 /// The reset lasts until the card is closed; until then only information is available.
@@ -99,8 +120,10 @@ void Card::hard_reset(uint64_t events) {
     m_state->in_reset = true;
     m_state->hard_resets++;
     context().dead = true;
+    context().released_soon = false;
     abort_submissions();
-    raise(events | HL_NOTIFIER_EVENT_DEVICE_RESET);
+    if (events != 0)
+        raise(events | HL_NOTIFIER_EVENT_DEVICE_RESET);
     wake_all_waiters();
     if (m_config.quirks.kill)
         kill_opener_later();
@@ -115,6 +138,29 @@ void Card::kill_opener_later() {
         if (context().id.load() == id && context().opener == opener && opener != 0 && in_use())
             ::kill(opener, SIGKILL);
     }).detach();
+}
+
+bool Card::drop_work_of_the_dead() {
+    Context &context = this->context();
+    std::vector<std::pair<int32_t, bool>> known; // processes, and whether they live
+    const auto lives = [&](int32_t pid) {
+        if (pid == getpid())
+            return true;
+        const auto found = std::find_if(known.begin(), known.end(), [&](const auto &entry) { return entry.first == pid; });
+        return found != known.end() ? found->second : known.emplace_back(pid, is_process_alive(pid)).second;
+    };
+    for (Slot &slot : context.slots)
+        if (slot.status.load() == SlotStatus::running && !lives(slot.pid))
+            end_submission(slot, SlotStatus::aborted);
+    if (std::none_of(known.begin(), known.end(), [](const auto &entry) { return !entry.second; }))
+        return !known.empty();
+    for (uint32_t queue = 0; queue < kQueues; ++queue) {
+        uint64_t &serving = context.queue_serving[queue];
+        for (; serving != context.queue_ticket[queue] && !lives(context.queue_owner[queue][serving % kQueueLength]); ++serving)
+            --context.queue_load[queue];
+    }
+    wake_parked();
+    return true;
 }
 
 void Card::end_context_of_dead_holder() {

@@ -72,13 +72,18 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
     const uint64_t now = m_clock.now();
     const uint64_t deadline = timeout_us > (kForever - now) / 1000 - 1 ? kForever : now + timeout_us * 1000;
     const uint64_t id = context.id.load();
+    {
+        const CardLock lock(*this);
+        if (context.released_soon)
+            return -EBUSY;
+    }
     while (true) {
         const uint32_t seen = event.seen();
         {
             const CardLock lock(*this);
             if (m_state->lost)
                 return -ENODEV;
-            if (context.id.load() != id || refusal() != 0) {
+            if (context.id.load() != id || refusal() != 0 || context.released_soon) {
                 status = HL_WAIT_CS_STATUS_ABORTED;
                 return slot ? -EIO : 0;
             }

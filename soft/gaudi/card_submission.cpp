@@ -4,6 +4,8 @@
 #include "queue_thread.h"
 #include "run_job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -154,6 +156,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
         seq = context.next_seq++;
         Slot &slot = context.slots[seq % kWindow];
         slot.seq.store(seq);
+        slot.pid = getpid();
         slot.remaining = static_cast<uint32_t>(chunks.size());
         slot.hung = submission.hang;
         slot.skip_reset = (submission.flags & HL_CS_FLAGS_SKIP_RESET_ON_TIMEOUT) != 0;
@@ -178,6 +181,7 @@ int Card::submit(const Submission &submission, uint64_t &seq) {
             job.seq = seq;
             job.queue = chunk.queue_index;
             job.ticket = context.queue_ticket[chunk.queue_index]++;
+            context.queue_owner[job.queue][job.ticket % kQueueLength] = getpid();
             job.address = chunk.cb_handle;
             job.size = chunk.cb_size;
             job.start = start;
@@ -240,7 +244,9 @@ bool Card::idle() {
 
 /// Only the oldest submission is timed, from the moment it became the oldest.
 uint64_t Card::expire() {
+    constexpr uint64_t kLookNs = 10'000'000; // after so long, whether another process that has work here still lives
     Context &context = this->context();
+    const bool shared = drop_work_of_the_dead();
     Slot *oldest = nullptr;
     for (Slot &slot : context.slots)
         if (slot.status.load() == SlotStatus::running && (!oldest || slot.seq.load() < oldest->seq.load()))
@@ -252,7 +258,7 @@ uint64_t Card::expire() {
         oldest->timed_from = now;
     const uint64_t due = oldest->timed_from + oldest->timeout_ns;
     if (now < due)
-        return due;
+        return shared ? std::min(due, now + kLookNs) : due;
 
     end_submission(*oldest, SlotStatus::timed_out);
     if (!context.timeout_recorded)
@@ -263,7 +269,7 @@ uint64_t Card::expire() {
         wake_all_waiters(); // its jobs are dropped, and its queues continue
         return 0;
     }
-    hard_reset(HL_NOTIFIER_EVENT_CS_TIMEOUT);
+    request_reset(HL_NOTIFIER_EVENT_CS_TIMEOUT);
     return kForever;
 }
 
@@ -276,6 +282,8 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
     status = 0;
     m_clock.wait_until_idle();
     CardLock lock(*this);
+    if (context.released_soon)
+        return -EBUSY;
     if (refusal() == EBUSY) {
         // During a reset only the submissions that it ended can be queried.
         const Slot &slot = context.slots[seq % kWindow];
@@ -286,6 +294,10 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
     while (true) {
         if (m_state->lost)
             return -ENODEV;
+        if (context.released_soon) { // since this call waits
+            status = HL_WAIT_CS_STATUS_ABORTED;
+            return -EIO;
+        }
         if (seq >= context.next_seq)
             return refusal() ? -EBUSY : -EINVAL;
         Slot &slot = context.slots[seq % kWindow];

@@ -102,6 +102,14 @@ tl::expected<std::vector<FaultRule>, std::string> parse_faults(std::string_view 
 tl::expected<Quirks, std::string> parse_quirks(std::string_view text) {
     Quirks quirks;
     const auto done = soft::split(text, ',', [&](std::string_view piece) -> tl::expected<void, std::string> {
+        if (std::string_view seconds = piece; soft::cut_prefix(seconds, "kill:")) {
+            const auto window = parse_number<uint32_t>(seconds);
+            if (!window)
+                return Unexpected(gaudi::os::format("SOFTGAUDI_QUIRKS: '{}': expected kill:SECONDS", piece));
+            quirks.kill = true;
+            quirks.window_s = *window;
+            return {};
+        }
         for (const auto &[name, quirk] : kQuirks)
             if (piece == name) {
                 quirks.*quirk = true;

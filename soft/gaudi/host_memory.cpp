@@ -198,6 +198,12 @@ bool write_process_memory(int32_t pid, uint64_t address, const void *data, size_
     return system_call(SYS_process_vm_writev, pid, &local, 1, &remote, 1, 0) == static_cast<long>(size);
 }
 
+bool is_process_alive(int32_t pid) {
+    char byte = 0;
+    const iovec local{&byte, 1}, remote{nullptr, 1};
+    return system_call(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) >= 0 || errno != ESRCH;
+}
+
 bool store_process_memory(int32_t pid, uint64_t address, uint64_t value, size_t size) {
     if (pid != getpid() || address % size != 0)
         return write_process_memory(pid, address, &value, size);

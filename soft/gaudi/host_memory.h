@@ -27,6 +27,9 @@ bool write_file(int fd, const void *data, size_t size, uint64_t offset);
 bool read_process_memory(int32_t pid, uint64_t address, void *out, size_t size);
 bool write_process_memory(int32_t pid, uint64_t address, const void *data, size_t size);
 
+/// Whether the process has memory: one that was killed has none, even before its parent waits for it.
+bool is_process_alive(int32_t pid);
+
 /// Stores 4 or 8 bytes atomically for a program that polls them.
 bool store_process_memory(int32_t pid, uint64_t address, uint64_t value, size_t size);
 

@@ -41,23 +41,24 @@ DeviceError error_from(const Trap &trap, uint32_t queue) {
 
 } // namespace
 
-/// Runs the job's packets; whatever comes of them, the queue goes on with the next job.
-static void run_packets(Card &card, const Job &job) {
+/// Runs the job's packets. False where an error stops the queue until the card is closed or reset; else it goes on with the
+/// next job, whatever came of this one.
+static bool run_packets(Card &card, const Job &job) {
     {
         CardLock lock(card);
         Context &context = card.context();
         // The queue may also be fed by another process that shares the card.
         if (!park_until(card, lock, job, [&] { return context.queue_serving.at(job.queue) == job.ticket; }))
-            return;
+            return true;
         if (context.slots.at(job.seq % kWindow).hung && !park_until(card, lock, job, [] { return false; }))
-            return;
+            return true;
         if (job.kind == Job::Kind::wait) {
             const Slot &signal = context.slots.at(job.awaited % kWindow);
             const auto arrived = [&] {
                 return signal.seq.load() != job.awaited || signal.status.load() != SlotStatus::running;
             };
             if (!park_until(card, lock, job, arrived))
-                return;
+                return true;
         }
     }
     CardBus bus(card, job);
@@ -74,15 +75,16 @@ static void run_packets(Card &card, const Job &job) {
             const CardLock lock(card);
             if (trap->kind != Trap::Kind::cancelled && card.running(job))
                 card.device_error(error_from(*trap, job.queue), job);
-            return;
+            return !card.running(job);
         }
     }
     bus.catch_up();
+    return true;
 }
 
 void run_job(Card &card, const Job &job) {
-    run_packets(card, job);
-    card.finish(job);
+    if (run_packets(card, job))
+        card.finish(job);
 }
 
 } // namespace softgaudi

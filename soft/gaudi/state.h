@@ -67,6 +67,7 @@ enum class SlotStatus : uint32_t { free, running, done, timed_out, aborted };
 struct Slot {
     std::atomic<uint64_t> seq;
     std::atomic<SlotStatus> status;
+    int32_t pid;        // of the process that submitted
     uint32_t remaining; // chunks that still run
     bool hung;          // a fault keeps it running until its timeout
     bool skip_reset;
@@ -119,6 +120,7 @@ struct Context {
     std::atomic<uint64_t> id;
     int32_t opener;
     bool dead; // the card was reset while this context was open
+    bool released_soon; // an error was reported by the notifier, and the reset waits for the close (quirk kill)
     bool debug_mode;
     bool error_recorded;   // only the first error of a context is recorded; later ones are its consequences
     bool timeout_recorded; // only the first timeout is recorded, too; it need not end the context
@@ -137,6 +139,8 @@ struct Context {
     std::array<Slot, kWindow> slots;
     std::array<uint64_t, kQueues> queue_ticket;  // next ticket to hand out
     std::array<uint64_t, kQueues> queue_serving; // ticket of the job that may run
+    // By ticket: the process that has the job. Never cleared, so that pages of unused queues are not allocated.
+    std::array<std::array<int32_t, kQueueLength>, kQueues> queue_owner;
     std::array<uint32_t, kQueues> queue_load;    // chunks in the queue
     std::array<std::array<std::array<uint32_t, kFences>, kProcessors>, kQueueManagers> fences;
     std::array<Outcome, kOutcomes> outcomes;
@@ -181,7 +185,7 @@ struct Traffic {
 };
 
 struct CardState {
-    static constexpr uint32_t kMagic = 0x50475334; // must change with the layout
+    static constexpr uint32_t kMagic = 0x50475335; // must change with the layout
 
     std::atomic<uint32_t> magic;
     RobustMutex<soft::Rank::card> mutex;

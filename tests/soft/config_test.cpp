@@ -166,6 +166,14 @@ TEST(ParseQuirks, each_quirk_is_read) {
     EXPECT_TRUE(parse_quirks("early_flag")->early_flag);
     EXPECT_TRUE(parse_quirks("nested")->nested);
     EXPECT_TRUE(parse_quirks("kill")->kill);
+    EXPECT_EQ(parse_quirks("kill")->window_s, 30u);
+}
+
+TEST(ParseQuirks, kill_takes_the_seconds_before_the_reset) {
+    EXPECT_TRUE(parse_quirks("kill:2")->kill);
+    EXPECT_EQ(parse_quirks("posted,kill:2")->window_s, 2u);
+    for (const char *wrong : {"kill:", "kill:soon", "kill:-1"})
+        EXPECT_THAT(parse_quirks(wrong).error(), AllOf(HasSubstr("SOFTGAUDI_QUIRKS"), HasSubstr(wrong)));
 }
 
 TEST(ParseQuirks, wrong_text_is_quoted_in_the_error) {

@@ -2,6 +2,7 @@
 // Several processes on one server: exclusive open, passed descriptors, and the death of a process. Children are started
 // before this process has threads, because neither fork nor the sanitizers support the opposite.
 #include "soft.h"
+#include "steps.h"
 
 #include <csignal>
 #include <cstdio>
@@ -299,6 +300,36 @@ TEST_F(Process, death_with_the_lock_held_frees_the_card) {
 }
 
 // ---- shared descriptors -----------------------------------------------------------------------------------------
+
+TEST_F(Process, queue_goes_on_after_the_work_of_a_sharer_that_died) {
+    Child submitter([](int socket) {
+        Card card(kName);
+        send_descriptor(socket, card.fd);
+        for (int i = 0; i < 3; ++i)
+            card.submit(kDown, Packets().fence()); // never passes
+        send_byte(socket);
+        receive_byte(socket);
+        return 0;
+    });
+    const int fd = receive_descriptor(submitter.socket());
+    ASSERT_GE(fd, 0);
+    ASSERT_NE(receive_byte(submitter.socket()), 0);
+    {
+        Card card(fd);
+        const uint32_t before = hard_resets(card.fd);
+        const uint64_t behind = card.submit(kDown, Packets().nop());
+        uint32_t status = 0;
+        EXPECT_EQ(hlthunk_wait_for_cs(card.fd, behind, 0, &status), 0);
+        EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_BUSY}) << "the sharer lives";
+        EXPECT_EQ(kill_child(submitter), 128 + SIGKILL);
+        EXPECT_EQ(card.wait(behind), 0);
+        EXPECT_EQ(card.wait(1), -EIO) << "what it had submitted";
+        EXPECT_EQ(hard_resets(card.fd), before) << "the descriptor is still open";
+        card.run(kDown, Packets().nop());
+    }
+    const Card next(kName);
+}
+
 
 TEST_F(Process, passed_descriptor_shares_the_context) {
     Child receiver([](int socket) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SOFTGAUDI_QUIRKS: behaviour of some drivers, libraries and servers that programs must bear.
 #include "soft.h"
+#include "steps.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include <atomic>
+#include <thread>
 #include <utility>
 
 using namespace soft;
@@ -186,6 +188,60 @@ TEST_F(Quirk, export_longer_than_the_bar_is_refused) {
 
 // ---- kill, and processes that die
 
+class ReportedReset : public SoftTest {
+protected:
+    ReportedReset() { set("SOFTGAUDI_QUIRKS", "kill"); }
+    static void make_error(Card &card) { card.submit(kDown, Packets().message(0x1000, 1)); } // no such address
+};
+
+TEST_F(ReportedReset, waits_until_the_card_is_closed) {
+    uint32_t before = 0;
+    {
+        Card card;
+        before = hard_resets(card.fd);
+        const Notifier notifier(card);
+        make_error(card);
+        EXPECT_EQ(notifier.receive(), uint64_t{HL_NOTIFIER_EVENT_USER_ENGINE_ERR | HL_NOTIFIER_EVENT_PAGE_FAULT |
+                                               HL_NOTIFIER_EVENT_DEVICE_RESET});
+        EXPECT_EQ(hlthunk_get_device_status_info(card.fd), HL_DEVICE_STATUS_OPERATIONAL);
+        EXPECT_EQ(hard_resets(card.fd), before);
+        EXPECT_EQ(wait_on(card.fd), -EBUSY) << "the driver reports no submission any more";
+        uint32_t status = 0;
+        uint64_t word = 0;
+        EXPECT_EQ(hlthunk_wait_for_interrupt(card.fd, &word, 1, 257, 0, &status), -EBUSY);
+        EXPECT_NE(card.memory(), 0u);
+    }
+    Card card;
+    EXPECT_EQ(hard_resets(card.fd), before + 1);
+    card.run(kDown, Packets().nop());
+}
+
+TEST_F(ReportedReset, ends_waits_that_had_begun) {
+    Card card;
+    const Notifier notifier(card);
+    const uint64_t held = card.submit(kUp, Packets().fence());
+    std::atomic<pid_t> id = 0;
+    int result = 0;
+    std::thread waiter([&] {
+        id = gettid();
+        result = card.wait(held);
+    });
+    wait_until_asleep(id);
+    make_error(card);
+    waiter.join();
+    EXPECT_EQ(result, -EIO);
+}
+
+TEST_F(ReportedReset, comes_at_once_without_a_notifier) {
+    Card card;
+    const uint32_t before = hard_resets(card.fd);
+    std::array chunks = {Card::chunk(kDown, 0x1000, 8)};
+    uint64_t seq = 0;
+    ASSERT_EQ(card.try_submit(chunks, seq), 0);
+    EXPECT_EQ(card.wait(seq), -EIO);
+    EXPECT_EQ(hard_resets(card.fd), before + 1);
+}
+
 #ifndef __SANITIZE_THREAD__ // which ends a forked child that starts a thread
 
 /// A process that opens the card and runs `work` on it; then it waits to be ended.
@@ -231,6 +287,16 @@ TEST_F(Quirk, kill_ends_the_process_that_keeps_a_card_in_reset_open) {
     EXPECT_EQ(holder.wait_for_end(), SIGKILL) << "after a second";
     const Card card;
     EXPECT_EQ(hlthunk_get_device_status_info(card.fd), HL_DEVICE_STATUS_OPERATIONAL);
+}
+
+TEST_F(Quirk, kill_ends_the_process_that_does_not_heed_its_notifier) {
+    set("SOFTGAUDI_QUIRKS", "kill:1");
+    Holder holder([](Card &card) {
+        ASSERT_GE(hlthunk_notifier_create(card.fd), 0);
+        card.submit(kDown, Packets().copy(0x1000, 0x2000, 64)); // no such addresses
+    });
+    EXPECT_EQ(holder.wait_for_end(), SIGKILL) << "a second before the reset, and one after it";
+    const Card card;
 }
 
 TEST_F(Quirk, work_of_a_process_that_died_is_aborted_with_its_context) {

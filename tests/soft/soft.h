@@ -125,6 +125,8 @@ inline uint64_t fence_register(uint32_t queue) { return kCfg + 0x4C8A290 + (queu
 /// One open card with the steps that most tests need; a step that fails fails the test.
 class Card {
 public:
+    /// Takes a descriptor that was received.
+    explicit Card(int opened) : fd(opened) {}
     explicit Card(const char *bus_id = nullptr) : fd(hlthunk_open(HLTHUNK_DEVICE_DONT_CARE, bus_id)) {
         EXPECT_GE(fd, 0) << strerror(errno);
     }
