@@ -167,6 +167,7 @@ int Card::open_compute() {
     const CardLock lock(*this);
     if (m_state->lost)
         return -ENODEV;
+    end_context_of_dead_holder();
     if (!lock_exclusive(node.get())) {
         if (const int refused = behaviour().second_open)
             return -refused;

@@ -65,7 +65,7 @@ Result<std::uint64_t> Buffers::allocate(const std::string &device, std::uint64_t
     if (!memory)
         return tl::unexpected((*card)->error_closed());
     const os::MutexLock lock(m_mutex);
-    m_table.insert_or_assign(*address, Buffer{length, memory, 0}); // one of an ended session may be there
+    m_table.insert_or_assign(*address, Buffer{length, memory, &memory.session(), 0}); // one of an ended session may be there
     return address;
 }
 
@@ -94,6 +94,8 @@ Result<void> Buffers::free(std::uint64_t address) {
 class Buffers::Use {
 public:
     static Result<Use> begin(Buffers &buffers, std::uint64_t address, std::uint64_t length) {
+        for (const auto &card : buffers.m_cards.all()) // a program without UCX has nothing else that looks
+            card->close_if_lost();
         std::uint64_t start = 0;
         {
             const os::MutexLock lock(buffers.m_mutex);
@@ -106,7 +108,7 @@ public:
                 return refuse(EINVAL, os::format("{} bytes at {:#x} are not inside the buffer of {} bytes at {:#x}",
                                                  length, address, buffer.length, start));
             if (!buffer.memory.is_current())
-                return tl::unexpected(buffer.memory.session().card().error_closed());
+                return tl::unexpected(buffer.session->why_unusable());
             ++buffer.copies;
         }
         return Use(buffers, start);

@@ -51,6 +51,14 @@ public:
     Result<hlthunk_open_stats_info> open_stats() const;
     Result<hlthunk_reset_count_info> reset_count() const;
 
+    /// An eventfd that the driver signals at each event of the card. A device context has one at most.
+    Result<int> create_notifier() const;
+    /// Ends the registration and closes the eventfd.
+    Result<void> release_notifier(int eventfd) const;
+    /// The events since the last call, bits HL_NOTIFIER_EVENT_*; 0 where there are none. One thread at a time: the library
+    /// waits for a signal that another thread has taken.
+    Result<std::uint64_t> take_events(int eventfd) const;
+
     /// Allocates card memory in pages of the card's default size; returns the driver's handle.
     Result<std::uint64_t> alloc(std::uint64_t size) const;
     Result<void> free(std::uint64_t handle) const;

@@ -56,4 +56,29 @@ Result<hlthunk_reset_count_info> Device::reset_count() const {
     return fetch(m_library->call().get_reset_count_info, m_fd, "hlthunk_get_reset_count_info");
 }
 
+Result<int> Device::create_notifier() const {
+    constexpr const char *kName = "hlthunk_notifier_create";
+    if (!m_library->has_notifier())
+        return tl::unexpected(m_library->lacks(kName));
+    const int made = invoke(m_library->call().notifier_create, m_fd);
+    if (made < 0)
+        return tl::unexpected(from_negative(made, kName));
+    return made;
+}
+
+Result<void> Device::release_notifier(int eventfd) const {
+    const int rc = invoke(m_library->call().notifier_release, m_fd, eventfd);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, "hlthunk_notifier_release"));
+    return {};
+}
+
+Result<std::uint64_t> Device::take_events(int eventfd) const {
+    std::uint64_t events = 0, count = 0;
+    const int rc = invoke(m_library->call().notifier_recv, m_fd, eventfd, &events, &count, 0u, 0u);
+    if (rc < 0)
+        return tl::unexpected(from_negative(rc, "hlthunk_notifier_recv"));
+    return events;
+}
+
 } // namespace gaudi::thunk

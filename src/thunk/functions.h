@@ -30,7 +30,10 @@
     X(open_by_module_id)                                                                                               \
     X(cs_flush_pci_hbw_writes)                                                                                         \
     X(get_version)                                                                                                     \
-    X(free)
+    X(free)                                                                                                            \
+    X(notifier_create)                                                                                                 \
+    X(notifier_release)                                                                                                \
+    X(notifier_recv)
 
 namespace gaudi::thunk {
 

@@ -34,6 +34,10 @@ public:
     bool has_dmabuf() const noexcept { return m_functions.device_mapped_memory_export_dmabuf_fd != nullptr; }
     bool has_flush() const noexcept { return m_functions.cs_flush_pci_hbw_writes != nullptr; }
     bool has_version() const noexcept { return m_functions.get_version != nullptr && m_functions.free != nullptr; }
+    bool has_notifier() const noexcept {
+        return m_functions.notifier_create != nullptr && m_functions.notifier_release != nullptr &&
+               m_functions.notifier_recv != nullptr;
+    }
 
     /// The version that the library reports, e.g. "1.10.0-8636f13".
     Result<std::string> version() const;

@@ -58,4 +58,6 @@ Result<Mapping> map_dmabuf(const Device &device, int dmabuf, std::uint64_t size)
     return own<Mapping>(device, device.import_dmabuf(dmabuf, size));
 }
 
+Result<Notifier> create_notifier(const Device &device) { return own<Notifier>(device, device.create_notifier()); }
+
 } // namespace gaudi::thunk

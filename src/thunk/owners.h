@@ -92,8 +92,14 @@ struct MappingKind {
     static Result<void> release(const Device &device, Number address) { return device.unmap(address); }
 };
 
+struct NotifierKind {
+    using Number = int; // an eventfd
+    static Result<void> release(const Device &device, Number eventfd) { return device.release_notifier(eventfd); }
+};
+
 using Allocation = Owned<AllocationKind>;
 using Mapping = Owned<MappingKind>;
+using Notifier = Owned<NotifierKind>;
 
 // The calls of Device that return a number, with the owner of that number as their result.
 
@@ -101,5 +107,6 @@ Result<Allocation> allocate(const Device &device, std::uint64_t size);
 Result<Mapping> map_device(const Allocation &allocation, std::uint64_t hint = 0);
 Result<Mapping> map_host(const Device &device, void *address, std::uint64_t size);
 Result<Mapping> map_dmabuf(const Device &device, int dmabuf, std::uint64_t size);
+Result<Notifier> create_notifier(const Device &device);
 
 } // namespace gaudi::thunk

@@ -267,8 +267,31 @@ ucs_status_t Md::mem_query(const void *address, std::size_t length, uct_md_mem_a
         if ((attr->field_mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0 && attr->dmabuf_fd != UCT_DMABUF_FD_INVALID)
             thunk::Fd(std::exchange(attr->dmabuf_fd, UCT_DMABUF_FD_INVALID));
     }
+    if (const auto lost = LostMemory::get().find(number(address)))
+        return describe_lost(*lost, attr);
     m_ucx_cards.warn_of_tensor_handle(number(address));
     return UCS_ERR_INVALID_ADDR;
+}
+
+/// As Gaudi memory that cannot be registered: UCX then gives it to this library, which refuses to copy it with the reason. UCX
+/// would take it for host memory otherwise, and its processor would access it.
+ucs_status_t Md::describe_lost(const LostMemory::Found &lost, uct_md_mem_attr_v2 *attr) const {
+    const std::uint64_t mask = attr->field_mask;
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) != 0)
+        attr->mem_type = UCS_MEMORY_TYPE_GAUDI;
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) != 0)
+        attr->sys_dev = m_ucx_cards.sys_device(lost.card);
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) != 0)
+        attr->base_address = reinterpret_cast<void *>(lost.range.base);
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) != 0)
+        attr->alloc_length = lost.range.length;
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET) != 0)
+        attr->dmabuf_offset = 0;
+    if ((mask & UCT_MD_MEM_ATTR_V2_FIELD_MEM_FLAGS) != 0)
+        attr->mem_flags = 0;
+    if ((mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) != 0)
+        attr->dmabuf_fd = UCT_DMABUF_FD_INVALID;
+    return UCS_OK;
 }
 
 ucs_status_t Md::describe(const Resolved &memory, std::uint64_t address, std::size_t length, uct_md_mem_attr_v2 *attr) {
@@ -312,7 +335,7 @@ ucs_status_t Md::describe(const Resolved &memory, std::uint64_t address, std::si
 ucs_status_t Md::detect_memory_type(const void *address, std::size_t, ucs_memory_type_t *mem_type) {
     if (m_cards.is_usual_host_address(number(address)))
         return UCS_ERR_INVALID_ADDR;
-    if (!resolve(m_cards, number(address), 1)) {
+    if (!resolve(m_cards, number(address), 1) && !LostMemory::get().find(number(address))) {
         m_ucx_cards.warn_of_tensor_handle(number(address));
         return UCS_ERR_INVALID_ADDR;
     }

@@ -2,6 +2,7 @@
 // The memory domain gaudi_copy: allocates, recognises, registers and exports Gaudi memory, on all cards.
 #pragma once
 
+#include "gaudi/memory/lost_memory.h"
 #include "memory_handle.h"
 #include "ucx/edge.h"
 #include "ucx_cards.h"
@@ -44,6 +45,7 @@ private:
     std::uint64_t limit() const; // of each card
     Result<void> try_alloc(std::size_t *length, void **address, ucx::ucs_memory_type_t mem_type,
                            ucx::ucs_sys_device_t sys_dev, unsigned flags, ucx::uct_mem_h *memh);
+    ucx::ucs_status_t describe_lost(const LostMemory::Found &lost, ucx::uct_md_mem_attr_v2 *attr) const;
     ucx::ucs_status_t describe(const Resolved &memory, std::uint64_t address, std::size_t length,
                                ucx::uct_md_mem_attr_v2 *attr);
     Result<Card *> choose(ucx::ucs_sys_device_t sys_dev);

@@ -191,4 +191,19 @@ void UcxCards::card_closed(const Card &card) {
                   card.number(), card.bus_id().c_str());
 }
 
+void UcxCards::card_lost(const Card &card) {
+    GAUDI_UCX_LOG(m_host, WARN,
+                  "card %u (%s) was reset by its driver or is gone: it was closed, Gaudi memory on it is lost, and "
+                  "copies under way have failed",
+                  card.number(), card.bus_id().c_str());
+}
+
+void UcxCards::session_began(Session &session) {
+    if (const auto watched = m_events.watch(session); !watched)
+        GAUDI_UCX_LOG(m_host, DIAG,
+                      "card %u (%s): a reset will be seen at the next allocation only, and the driver kills a process that "
+                      "keeps the card open in one: %s",
+                      session.card().number(), session.card().bus_id().c_str(), watched.error().text.c_str());
+}
+
 } // namespace gaudi::uct

@@ -3,6 +3,7 @@
 // per Host; the cards are the process's.
 #pragma once
 
+#include "card_events.h"
 #include "config.h"
 #include "gaudi/memory/live_mappings.h"
 #include "ucx/host.h"
@@ -16,7 +17,7 @@ namespace gaudi::uct {
 
 class UcxCards : public MappingListener {
 public:
-    explicit UcxCards(const ucx::Host &host) : m_host(host) {}
+    explicit UcxCards(const ucx::Host &host) : m_host(host), m_events(host) {}
 
     const ucx::Host &host() const { return m_host; }
     /// Finds the cards and names them in this UCX's topology, at the first call; null where there is no libhl-thunk.
@@ -42,6 +43,9 @@ public:
     void mapped(const Region &region) override;
     void unmapping(const Region &region) override;
     void card_closed(const Card &card) override;
+    void card_lost(const Card &card) override;
+    void session_began(Session &session) override;
+    void session_ending(Session &session) override { m_events.unwatch(session); }
     bool hand_over_refused(const Error &why) override;
 
 private:
@@ -52,6 +56,7 @@ private:
     void notify(ucx::ucm_event_type_t type, const Region &region);
 
     const ucx::Host &m_host;
+    CardEvents m_events;
     os::Mutex m_mutex{rank::kComponent};
     std::vector<ucx::ucs_sys_device_t> m_sys_devices; // by card; complete when m_cards is set
     std::atomic<Cards *> m_cards{nullptr};

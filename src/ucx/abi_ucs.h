@@ -113,6 +113,11 @@ struct ucs_callbackq {
 
 struct ucs_async_context; // only passed through
 
+enum ucs_async_mode_t : unsigned { UCS_ASYNC_MODE_THREAD_SPINLOCK = 1 };
+using ucs_event_set_types_t = std::uint8_t;
+enum : unsigned { UCS_EVENT_SET_EVREAD = 1u << 0 };
+using ucs_async_event_cb_t = void (*)(int id, ucs_event_set_types_t events, void *arg);
+
 enum ucs_thread_mode_t : unsigned {
     UCS_THREAD_MODE_SINGLE = 0,
     UCS_THREAD_MODE_SERIALIZED = 1,

@@ -24,6 +24,10 @@ void ucs_memtype_cache_update(const void *address, std::size_t size, ucs_memory_
                               std::uint8_t mem_flags);
 void ucs_memtype_cache_global_create(); // 1.23
 
+ucs_status_t ucs_async_set_event_handler(ucs_async_mode_t mode, int event_fd, ucs_event_set_types_t events,
+                                         ucs_async_event_cb_t callback, void *arg, ucs_async_context *async);
+ucs_status_t ucs_async_remove_handler(int id, int sync);
+
 ucs_status_t ucs_topo_find_device_by_bdf_name(const char *name, ucs_sys_device_t *sys_dev);
 ucs_status_t ucs_topo_sys_device_set_name(ucs_sys_device_t sys_dev, const char *name, unsigned priority);
 
@@ -175,7 +179,10 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_config_doc_nop)                                                                                              \
     X(ucs_config_doc_key_value)
 
-#define GAUDI_UCX_UCS_OPTIONAL(X) X(ucs_memtype_cache_global_create)
+#define GAUDI_UCX_UCS_OPTIONAL(X)                                                                                      \
+    X(ucs_memtype_cache_global_create)                                                                                 \
+    X(ucs_async_set_event_handler)                                                                                     \
+    X(ucs_async_remove_handler)
 
 #define GAUDI_UCX_UCM_REQUIRED(X)                                                                                      \
     X(ucm_event_installer_list)                                                                                        \

@@ -205,6 +205,22 @@ TEST_F(BufferTest, card_without_a_copy_path_refuses_copies_and_says_so) {
     EXPECT_EQ(free(buffer).code, 0) << "the copy has ended";
 }
 
+TEST_F(BufferTest, card_that_was_reset_is_closed_by_the_next_call) {
+    soft::set("SOFTGAUDI_FAULTS", "command_submission#36=reset");
+    unsigned char *buffer = allocate();
+    const Bytes bytes = pattern(kSize);
+    Outcome outcome;
+    while (outcome.code == 0)
+        outcome = call(gaudi_buffer_write, buffer, bytes.data(), std::uint64_t{kSize});
+    EXPECT_EQ(outcome.code, EIO) << outcome.text();
+    expect_refused(call(gaudi_buffer_write, buffer, bytes.data(), std::uint64_t{kSize}), ENODEV, "was reset by its driver");
+    EXPECT_EQ(free(buffer).code, 0);
+    unsigned char *next = allocate();
+    write(next, bytes);
+    EXPECT_EQ(read(next, kSize), bytes);
+    free(next);
+}
+
 TEST_F(BufferTest, threads_copy_at_the_same_time) {
     std::vector<std::thread> threads;
     for (unsigned seed = 0; seed < 4; ++seed)

@@ -74,6 +74,23 @@ TEST_F(DeviceInfo, reset_count_is_that_of_the_library) {
     EXPECT_TRUE(fails_with(device.reset_count(), EBADF, "hlthunk_get_reset_count_info"));
 }
 
+TEST_F(DeviceInfo, events_are_those_of_the_library) {
+    ASSERT_TRUE(fake->has_notifier());
+    const Result<int> notifier = device.create_notifier();
+    ASSERT_TRUE(notifier);
+    EXPECT_EQ(*notifier, 11);
+    const Result<std::uint64_t> events = device.take_events(*notifier);
+    ASSERT_TRUE(events);
+    EXPECT_EQ(*events, std::uint64_t{HL_NOTIFIER_EVENT_DEVICE_RESET});
+    EXPECT_TRUE(device.release_notifier(*notifier));
+    fake.reply("notifier_create", -EINVAL);
+    EXPECT_TRUE(fails_with(device.create_notifier(), EINVAL, "hlthunk_notifier_create"));
+    fake.reply("notifier_recv", -EBADF);
+    EXPECT_TRUE(fails_with(device.take_events(11), EBADF, "hlthunk_notifier_recv"));
+    fake.reply("notifier_release", -EINVAL);
+    EXPECT_TRUE(fails_with(device.release_notifier(11), EINVAL, "hlthunk_notifier_release"));
+}
+
 TEST(OpenStats, older_library_leaves_new_fields_zero) {
     const FakeLibrary fake(FAKE_OPEN_STATS_18);
     const Result<hlthunk_open_stats_info> stats = fake.device().open_stats();

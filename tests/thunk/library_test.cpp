@@ -53,6 +53,7 @@ TEST(Library, missing_optional_function_is_a_missing_capability) {
     EXPECT_FALSE(library.has_dmabuf());
     EXPECT_FALSE(library.has_flush());
     EXPECT_FALSE(library.has_version());
+    EXPECT_FALSE(library.has_notifier());
 }
 
 TEST(Library, one_of_two_functions_is_no_capability) {
@@ -66,6 +67,7 @@ TEST(Library, call_of_a_missing_function_names_it) {
     const Device device = fake.device();
     EXPECT_TRUE(fails_with(device.export_dmabuf(4096, 4096), ENOSYS, "hlthunk_device_mapped_memory_export_dmabuf_fd"));
     EXPECT_TRUE(fails_with(device.flush_pci_writes(), ENOSYS, "hlthunk_cs_flush_pci_hbw_writes"));
+    EXPECT_TRUE(fails_with(device.create_notifier(), ENOSYS, "hlthunk_notifier_create"));
     EXPECT_TRUE(fails_with(fake->version(), ENOSYS, "hlthunk_get_version"));
     EXPECT_TRUE(contains(device.flush_pci_writes().error().text, fake->path()));
 }

@@ -48,6 +48,8 @@
     X(UCS_THREAD_MODE_SINGLE)                                                                                          \
     X(UCS_THREAD_MODE_SERIALIZED)                                                                                      \
     X(UCS_THREAD_MODE_MULTI)                                                                                           \
+    X(UCS_ASYNC_MODE_THREAD_SPINLOCK)                                                                                  \
+    X(UCS_EVENT_SET_EVREAD)                                                                                            \
     X(UCS_LOG_LEVEL_FATAL)                                                                                             \
     X(UCS_LOG_LEVEL_ERROR)                                                                                             \
     X(UCS_LOG_LEVEL_WARN)                                                                                              \

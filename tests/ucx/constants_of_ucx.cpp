@@ -6,6 +6,7 @@
 #include <ucs/config/parser.h>
 #include <ucs/config/types.h>
 #include <ucs/memory/memory_type.h>
+#include <ucs/sys/event_set.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/topo/base/topo.h>
 #include <ucs/type/status.h>

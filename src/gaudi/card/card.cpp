@@ -31,12 +31,13 @@ Result<Session *> Card::open() {
 Result<Session *> Card::try_open() {
     if (inherited()) // before any lock: in a forked child the thread that holds it may not exist
         return tl::unexpected(error_inherited());
+    close_if_lost();
     {
         const os::MutexLock lock(m_mutex);
         while (state() == State::opening)
             m_opened.wait(m_mutex);
         if (state() == State::closing)
-            return tl::unexpected(error_closed());
+            return tl::unexpected(session()->card_lost() ? error_in_reset() : error_closed());
         if (Session *current = session())
             return current;
         if (Session *adopted = adopt_any())
@@ -57,12 +58,23 @@ Result<Session *> Card::open_device() {
         m_opened.notify_all();
         throw;
     }
-    const os::MutexLock lock(m_mutex);
-    set_state(State::closed);
-    m_opened.notify_all();
-    if (device) {
-        Session *session = begin(device->get(), Session::Origin::own);
-        device->detach(); // the session has it
+    Result<thunk::Notifier> notifier; // without the lock too
+    if (device)
+        notifier = thunk::create_notifier(device->get());
+    Session *session = nullptr;
+    {
+        const os::MutexLock lock(m_mutex);
+        set_state(State::closed);
+        m_opened.notify_all();
+        if (device) {
+            prepare_release();
+            session = begin(device->get(), Session::Origin::own, std::move(notifier));
+            device->detach(); // the session has it
+        }
+    }
+    if (session) {
+        if (CardListener *listener = m_listener.load(std::memory_order_acquire))
+            listener->session_began(*session);
         return session;
     }
     if (device.error().code == EBUSY)
@@ -73,8 +85,9 @@ Result<Session *> Card::open_device() {
     return tl::unexpected(device.error());
 }
 
-Session *Card::begin(const thunk::Device &device, Session::Origin origin) {
-    Session *session = m_sessions.emplace_back(std::make_unique<Session>(*this, *this, device, origin)).get();
+Session *Card::begin(const thunk::Device &device, Session::Origin origin, Result<thunk::Notifier> notifier) {
+    Session *session =
+        m_sessions.emplace_back(std::make_unique<Session>(*this, *this, device, origin, std::move(notifier))).get();
     m_session.store(session, std::memory_order_release);
     set_state(origin == Session::Origin::own ? State::own : State::adopted);
     return session;
@@ -85,7 +98,7 @@ Session *Card::begin(const thunk::Device &device, Session::Origin origin) {
 Session *Card::find_session() {
     if (inherited())
         return nullptr;
-    if (state() == State::own) // cannot change but by hand-over, and then the session is not usable
+    if (state() == State::own) // when that changes meanwhile, the session is not usable
         return session();
     const os::MutexLock lock(m_mutex);
     switch (state()) {
@@ -121,9 +134,7 @@ Session *Card::adopt(int fd) {
     if (std::find(m_being_closed.begin(), m_being_closed.end(), fd) != m_being_closed.end())
         return nullptr;
     thunk::Fd duplicate(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (!m_null) // made now: when the session ends there may be no descriptor left, nor memory
-        m_null = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    m_parked.reserve(kParked + 1);
+    prepare_release();
     if (!duplicate || !m_null ||
         !is_compute_node(*this, duplicate.get()).value_or(false)) // it may have been closed meanwhile
         return nullptr;
@@ -186,9 +197,7 @@ Result<int> Card::hand_over(Vacate vacate) {
         own = session();
         if (find_descriptor(*this, {own->device().fd()}) != -1)
             return -1; // the program has a descriptor of it already
-        if (!m_null)
-            m_null = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
-        m_parked.reserve(kParked + 1);
+        prepare_release();
         handed_over = thunk::Fd(fcntl(own->device().fd(), F_DUPFD_CLOEXEC, 0));
         if (!handed_over || !m_null)
             return tl::unexpected(thunk::from_minus_one(errno, "fcntl", bus_id()));
@@ -197,12 +206,27 @@ Result<int> Card::hand_over(Vacate vacate) {
         return tl::unexpected(vacated.error());
     {
         const os::MutexLock lock(m_mutex);
-        if (state() != State::own)
+        if (state() != State::own || session() != own)
             return -1;
         begin_closing(*own);
     }
     end_session(*own, error_closed());
     return handed_over.detach();
+}
+
+bool Card::close_if_lost() {
+    if (inherited() || state() != State::own)
+        return false;
+    Session *own = nullptr;
+    {
+        const os::MutexLock lock(m_mutex);
+        if (state() != State::own || !session()->check_events())
+            return false;
+        own = session();
+        begin_closing(*own);
+    }
+    end_session(*own, error_lost());
+    return true;
 }
 
 // ---- teardown -------------------------------------------------------------------------------------------------------
@@ -214,6 +238,9 @@ void Card::begin_closing(Session &session) {
 }
 
 void Card::end_session(Session &session, const Error &why) {
+    CardListener *listener = m_listener.load(std::memory_order_acquire);
+    if (listener)
+        listener->session_ending(session);
     session.end(why);
     {
         const os::MutexLock lock(m_mutex);
@@ -222,14 +249,25 @@ void Card::end_session(Session &session, const Error &why) {
         m_session.store(nullptr, std::memory_order_release);
         set_state(State::closed);
     }
-    if (CardListener *listener = m_listener.load(std::memory_order_acquire); listener && session.adopted())
+    if (listener && session.adopted())
         listener->card_closed(*this);
+    else if (listener && session.card_lost())
+        listener->card_lost(*this);
+}
+
+/// Made while the card is open: when the session ends there may be no descriptor left, nor memory.
+void Card::prepare_release() {
+    if (!m_null)
+        m_null = thunk::Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    m_parked.reserve(kParked + 1);
 }
 
 /// The number stays taken, by /dev/null: a thread may be about to call on it, and must not reach the descriptor that would
 /// get the number next.
 Result<void> Card::release_descriptor(const Session &session) {
     const int fd = session.device().fd();
+    if (!m_null) // the process has no descriptor left: the card must be closed all the same
+        return session.device().close();
     if (dup3(m_null.get(), fd, O_CLOEXEC) < 0)
         return tl::unexpected(thunk::from_minus_one(errno, "dup3", std::to_string(fd)));
     m_parked.emplace_back(fd);

@@ -21,11 +21,18 @@ namespace gaudi {
 
 class OpenWait;
 
-/// Notified when the framework has closed a card that was adopted from it.
+/// Notified of the sessions of cards, with no lock of the card held.
 class CardListener {
 public:
     virtual ~CardListener() = default;
+    /// An own session has begun: close_if_lost() is to be called when its event_descriptor(), if any, is readable.
+    virtual void session_began(Session &session) = 0;
+    /// The session is retired, and its notifier is about to be released.
+    virtual void session_ending(Session &session) = 0;
+    /// The framework has closed a card that was adopted from it.
     virtual void card_closed(const Card &card) = 0;
+    /// The own session has ended because the driver resets the card.
+    virtual void card_lost(const Card &card) = 0;
 };
 
 class Card : public CardIdentity {
@@ -77,6 +84,10 @@ public:
     /// Ends an adopted session whose framework has closed the card unseen; whether it was so.
     bool release_if_owner_closed();
 
+    /// Ends the own session where the driver has reported that it resets the card or has lost it; whether it was so. The
+    /// driver kills a process that keeps such a card open. From any thread.
+    bool close_if_lost();
+
     /// In a forked child, at once: the session is the parent's.
     void mark_inherited() {
         if (Session *current = session())
@@ -86,7 +97,9 @@ public:
 
 private:
     Result<Session *> open_device();
-    Session *begin(const thunk::Device &device, Session::Origin origin) GAUDI_REQUIRES(m_mutex);
+    Session *begin(const thunk::Device &device, Session::Origin origin, Result<thunk::Notifier> notifier = {})
+        GAUDI_REQUIRES(m_mutex);
+    void prepare_release() GAUDI_REQUIRES(m_mutex);
     Session *adopt(int fd) GAUDI_REQUIRES(m_mutex);
     Session *adopt_any() GAUDI_REQUIRES(m_mutex);
     void set_state(State state) GAUDI_REQUIRES(m_mutex) { m_state.store(state, std::memory_order_release); }

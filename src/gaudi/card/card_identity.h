@@ -42,6 +42,10 @@ public:
     Error error_inherited() const;
     /// The framework has closed the card.
     Error error_closed() const;
+    /// The driver has reset the card, or has lost it.
+    Error error_lost() const;
+    /// The card cannot be opened before that is over.
+    Error error_in_reset() const;
 
 private:
     const thunk::Library &m_library;

@@ -26,14 +26,17 @@ inline constexpr LockRank kHostRange{260, "mappings of a host range"};
 inline constexpr LockRank kHostMemory{270, "account of mapped host memory"};
 inline constexpr LockRank kCard{280, "state of a card"};
 inline constexpr LockRank kListeners{290, "listeners for mappings"}; // UCX's own locks come after it
+inline constexpr LockRank kWatchedSessions{295, "sessions whose events a UCX watches"};
 inline constexpr LockRank kEngine{300, "engine"};
 inline constexpr LockRank kEngineWatch{310, "thread that waits for an engine"};
+inline constexpr LockRank kCardEvents{320, "events of a card"};
 
 // ---- tables, held for a short time: no driver, framework or UCX is called with one of them held
 inline constexpr LockRank kHostCache{400, "cache of unregistered host memory"};
 inline constexpr LockRank kForeignTable{410, "table of foreign mappings"};
 inline constexpr LockRank kHookedFiles{420, "table of hooked descriptors"};
 inline constexpr LockRank kRegionPool{430, "pool of region objects"};
+inline constexpr LockRank kLostMemory{435, "memory that resets took"};
 inline constexpr LockRank kAddressMap{440, "address map"};
 inline constexpr LockRank kEnginePointer{445, "engine of a session"};
 inline constexpr LockRank kAbandoned{450, "abandoned allocations"};

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "session.h"
 
+#include "thunk/fd.h"
 #include "thunk/report.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <utility>
 
 namespace gaudi {
 namespace {
@@ -17,11 +23,65 @@ std::optional<std::uint64_t> count_resets(const thunk::Device &device) {
 
 } // namespace
 
-Session::Session(Card &card, const CardIdentity &identity, const thunk::Device &device, Origin origin)
+Session::Session(Card &card, const CardIdentity &identity, const thunk::Device &device, Origin origin,
+                 Result<thunk::Notifier> notifier)
     : m_card(card), m_identity(identity), m_device(device), m_origin(origin),
-      m_resets(origin == Origin::adopted ? count_resets(device) : std::nullopt) {}
+      m_resets(origin == Origin::adopted ? count_resets(device) : std::nullopt),
+      m_why_no_events(notifier ? "" : notifier.error().text) {
+    const os::MutexLock lock(m_events_mutex);
+    if (!notifier || !*notifier)
+        return;
+    m_notifier = std::move(*notifier);
+    // The library reads with a blocking call; a signal that another call has taken must not keep it waiting.
+    fcntl(m_notifier.get(), F_SETFL, fcntl(m_notifier.get(), F_GETFL) | O_NONBLOCK);
+    m_event_descriptor.store(m_notifier.get(), std::memory_order_release);
+}
 
-Error Session::why_unusable() const { return inherited() ? m_identity.error_inherited() : m_identity.error_closed(); }
+Error Session::why_unusable() const {
+    if (inherited())
+        return m_identity.error_inherited();
+    return card_lost() ? m_identity.error_lost() : m_identity.error_closed();
+}
+
+bool Session::check_events() {
+    constexpr std::uint64_t kLost = HL_NOTIFIER_EVENT_DEVICE_RESET | HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE;
+    if (card_lost() || adopted() || inherited())
+        return card_lost();
+    const os::MutexLock lock(m_events_mutex);
+    if (card_lost()) // another thread has taken the event meanwhile
+        return true;
+    std::optional<std::uint64_t> events;
+    if (m_notifier) {
+        pollfd ready{m_notifier.get(), POLLIN, 0};
+        if (poll(&ready, 1, 0) <= 0)
+            return false;
+        if (const auto taken = m_device.take_events(m_notifier.get()))
+            events = *taken;
+    }
+    // Without a notifier the state of the card tells; the driver counts a reset only when it is over.
+    const bool lost = events ? (*events & kLost) != 0 : !is_operational();
+    if (!lost)
+        return false;
+    m_card_lost.store(true, std::memory_order_release);
+    const std::uint64_t again = 1; // this may be an engine's thread: the thread that waits for events is to close the card
+    if (m_notifier)
+        (void)!write(m_notifier.get(), &again, sizeof again);
+    return true;
+}
+
+bool Session::is_operational() const {
+    const auto status = m_device.status();
+    return status ? *status == thunk::Status::operational : thunk::is_transient(status.error().code);
+}
+
+void Session::release_notifier() {
+    const os::MutexLock lock(m_events_mutex);
+    m_event_descriptor.store(-1, std::memory_order_release);
+    if (card_lost()) // the registration ends with the descriptor of the card
+        thunk::Fd(m_notifier ? m_notifier.detach() : -1);
+    else
+        thunk::release_or_report([this]() GAUDI_REQUIRES(m_events_mutex) { return m_notifier.release(); });
+}
 
 bool Session::was_reset() const {
     if (!m_resets)
@@ -68,6 +128,7 @@ void Session::end(const Error &why) {
     for (std::size_t i = kPartKinds; i-- > 0;)
         if (SessionPart *made = m_found[i].load(std::memory_order_acquire))
             run([&] { made->release(); });
+    release_notifier();
     m_state.store(State::ended, std::memory_order_release);
 }
 

@@ -8,7 +8,7 @@
 #include "lock_ranks.h"
 #include "os/mutex.h"
 #include "result.h"
-#include "thunk/device.h"
+#include "thunk/owners.h"
 
 #include <array>
 #include <atomic>
@@ -47,7 +47,9 @@ public:
     enum class Origin { own, adopted };
 
     /// `device` is a descriptor of this session alone: the one that was opened, or a duplicate of the framework's.
-    Session(Card &card, const CardIdentity &identity, const thunk::Device &device, Origin origin);
+    /// `notifier` is for an own session; the reason where the driver or the library has none.
+    Session(Card &card, const CardIdentity &identity, const thunk::Device &device, Origin origin,
+            Result<thunk::Notifier> notifier = {});
     Session(const Session &) = delete;
     Session &operator=(const Session &) = delete;
 
@@ -92,6 +94,19 @@ public:
                 made->progress();
     }
 
+    // ---- events of the card
+    /// Becomes readable when the driver reports an event; -1 for a session without a notifier, and once it has ended.
+    int event_descriptor() const { return m_event_descriptor.load(std::memory_order_acquire); }
+    /// Takes the events that the driver has reported; whether this or an earlier call has found that the card is lost, and
+    /// then event_descriptor() stays readable. Costs one poll(2) where there is no event.
+    bool check_events();
+    /// Whether the card is being reset, or gone, as far as the driver has reported: the descriptor must be closed, and nothing
+    /// can be given back or will end by itself any more.
+    bool card_lost() const { return m_card_lost.load(std::memory_order_acquire); }
+    /// Why an own session has no notifier; empty where it has one.
+    const std::string &why_no_events() const { return m_why_no_events; }
+    /// The state of the card, as far as the driver says. A shortage inside the driver says nothing against the card.
+    bool is_operational() const;
     /// Whether the card was reset since the session began. Only for an adopted session, whose framework has the notifier.
     bool was_reset() const;
 
@@ -123,13 +138,20 @@ private:
     void inherit() { m_state.store(State::inherited, std::memory_order_release); }
     /// The one teardown. The session is retired.
     void end(const Error &why);
+    void release_notifier();
 
     Card &m_card;
     const CardIdentity &m_identity;
     const thunk::Device m_device;
     const Origin m_origin;
     const std::optional<std::uint64_t> m_resets; // of an adopted card, when the session began
+    const std::string m_why_no_events;
     std::atomic<State> m_state{State::open};
+
+    os::Mutex m_events_mutex{rank::kCardEvents}; // one thread takes events
+    thunk::Notifier m_notifier GAUDI_GUARDED_BY(m_events_mutex);
+    std::atomic<int> m_event_descriptor{-1};
+    std::atomic<bool> m_card_lost{false};
 
     std::array<std::atomic<SessionPart *>, kPartKinds> m_found{};
     os::Mutex m_parts_mutex{rank::kSessionParts};

@@ -167,7 +167,8 @@ void CsEngine::stop(const Error &why) {
         const os::MutexLock lock(m_mutex);
         refuse(why);
     }
-    flush(kLimitMs);
+    if (!m_session.card_lost()) // else none will end by itself, and the driver waits for the card to be closed
+        flush(kLimitMs);
     {
         const os::MutexLock lock(m_mutex);
         end_sent();
@@ -177,7 +178,7 @@ void CsEngine::stop(const Error &why) {
 
 void CsEngine::release() {
     const os::MutexLock lock(m_mutex);
-    if (abandoned() != 0)
+    if (abandoned() != 0 || m_session.card_lost()) // the driver unmaps it with the descriptor
         m_ring_map.detach();
     thunk::release_or_report([this] { return m_ring_map.release(); });
 }

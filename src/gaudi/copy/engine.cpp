@@ -23,8 +23,8 @@ bool Engine::Shortage::may_end(int code) {
 }
 
 bool Engine::is_operational() const {
-    const auto status = m_session.device().status();
-    return status ? *status == thunk::Status::operational : thunk::is_transient(status.error().code);
+    // A card that the driver is about to reset still calls itself operational.
+    return !m_session.check_events() && m_session.is_operational();
 }
 
 Failure Engine::failure() const {

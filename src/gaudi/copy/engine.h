@@ -84,7 +84,7 @@ protected:
         clock_gettime(CLOCK_MONOTONIC, &now);
         return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
     }
-    /// Whether the card is operational, as far as the driver says. A shortage inside the driver says nothing against the card.
+    /// Whether the card will go on, as far as the driver says.
     bool is_operational() const;
     /// The first failure counts.
     void set_failed(const Error &error);

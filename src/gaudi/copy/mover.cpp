@@ -3,6 +3,7 @@
 
 #include "engine_slot.h"
 #include "gaudi/host/host_cache.h"
+#include "gaudi/memory/lost_memory.h"
 #include "os/format.h"
 
 #include <algorithm>
@@ -62,6 +63,8 @@ Result<void> Mover::locate(std::uint64_t address, std::uint64_t length, Place &p
     place = {address, nullptr, nullptr, false};
     const Resolved found = resolve(m_cards, address, length);
     if (!found) {
+        if (const auto lost = LostMemory::get().find(address))
+            return tl::unexpected(lost->card.error_lost());
         if (m_cards.is_card_address(address))
             return refuse(EINVAL, os::format("{:#x} is in no mapping of Gaudi memory: it was freed, or is on a card "
                                              "that this process does not have "

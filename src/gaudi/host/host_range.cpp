@@ -87,7 +87,7 @@ std::optional<unsigned> HostRange::unmap_from(const Session &session) {
     return static_cast<unsigned>(std::erase_if(m_mappings, [&](HostMapping &mapping) {
         if (&mapping.session() != &session)
             return false;
-        if (abandoned) // a submission may use it: the driver unmaps it with the descriptor
+        if (abandoned || session.card_lost()) // the driver unmaps it with the descriptor
             mapping.detach();
         return true;
     }));

@@ -3,6 +3,7 @@
 
 #include "foreign_mappings.h"
 #include "live_mappings.h"
+#include "lost_memory.h"
 #include "os/format.h"
 #include "region_pool.h"
 
@@ -31,7 +32,7 @@ Result<std::uint64_t> Arena::allocate(const AllocationRequest &request) {
         return tl::unexpected(m_session.why_unusable());
     const os::MutexLock lock(m_mutex);
     if (!m_session.usable() || m_vacated)
-        return tl::unexpected(m_card.error_closed());
+        return tl::unexpected(m_session.why_unusable());
     retry_deferred_unmaps();
     if (request.fixed != 0)
         return allocate_fixed(request);
@@ -170,6 +171,9 @@ Result<thunk::Mapping> Arena::map_apart(const thunk::Allocation &allocation, std
     const std::uint64_t begin = m_card.info().dram_base_address + (m_card.slot() + 1) * slot;
     if (m_next_address < begin || m_next_address + size > begin + slot)
         m_next_address = begin;
+    m_next_address = LostMemory::get().skip({m_next_address, size}); // a stale pointer must not reach new memory
+    if (m_next_address + size > begin + slot)
+        m_next_address = begin;
     Error last;
     for (unsigned tries = 0; tries < 64; ++tries) {
         auto mapping = thunk::map_device(allocation, m_next_address);
@@ -230,6 +234,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
     if (ForeignMappings *foreign = m_session.find<ForeignMappings>())
         foreign->withdraw_overlapping(range); // the driver has just given these addresses away
 
+    LostMemory::get().remove(range);
     Region *region = RegionPool::get().take_block(size);
     region->begin(m_session, range, Region::Origin::own);
     region->block()->mapping = std::move(*mapping);
@@ -263,12 +268,14 @@ void Arena::give_back(std::size_t index) {
     ++m_changes;
     m_blocks.erase(m_blocks.begin() + static_cast<std::ptrdiff_t>(index));
     const bool abandoned = is_abandoned({region->base(), region->size()});
+    if (m_session.card_lost())
+        LostMemory::get().add(m_card, {region->base(), region->size()});
     LiveMappings::get().withdraw(*region); // registrations end before the mapping does
     region->end();
     Region::Block &owned = *region->block();
     DeferredUnmap unmap{region->size(), std::move(owned.allocation), std::move(owned.mapping)};
     RegionPool::get().give_back(*region);
-    if (abandoned) { // the driver unmaps it with the descriptor, after it has ended what runs
+    if (abandoned || m_session.card_lost()) { // the driver unmaps it with the descriptor, after it has ended what runs
         unmap.mapping.detach();
         unmap.allocation.detach();
     } else if (!unmap.mapping.release() || !unmap.allocation.release()) {

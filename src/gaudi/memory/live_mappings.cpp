@@ -68,6 +68,22 @@ void LiveMappings::card_closed(const Card &card) {
     notify([&](MappingListener &listener) { listener.card_closed(card); });
 }
 
+void LiveMappings::card_lost(const Card &card) {
+    const os::MutexLock lock(m_listeners_mutex);
+    notify([&](MappingListener &listener) { listener.card_lost(card); });
+}
+
+void LiveMappings::session_began(Session &session) {
+    const os::MutexLock lock(m_listeners_mutex);
+    if (session.usable()) // else session_ending() was here already
+        notify([&](MappingListener &listener) { listener.session_began(session); });
+}
+
+void LiveMappings::session_ending(Session &session) {
+    const os::MutexLock lock(m_listeners_mutex);
+    notify([&](MappingListener &listener) { listener.session_ending(session); });
+}
+
 bool LiveMappings::hand_over_refused(const Error &why) {
     bool logged = false;
     const os::MutexLock lock(m_listeners_mutex);
@@ -87,6 +103,9 @@ void LiveMappings::add_listener(Cards &cards, MappingListener &listener) {
     const Notifying notifying(m_notifier);
     for (const Region *region : known)
         listener.mapped(*region);
+    for (const auto &card : cards.all())
+        if (Session *session = card->session(); session && session->usable() && !session->adopted())
+            listener.session_began(*session);
 }
 
 void LiveMappings::remove_listener(MappingListener &listener) {

@@ -20,6 +20,10 @@ public:
     virtual void mapped(const Region &region) = 0;    // and again when it becomes exportable
     virtual void unmapping(const Region &region) = 0; // it is still mapped
     virtual void card_closed(const Card &) {}         // by the framework; after the mappings on it
+    virtual void card_lost(const Card &) {}           // in a reset; after the mappings on it
+    /// An own session has begun; also for those that a new listener finds. The same one may be notified of twice.
+    virtual void session_began(Session &) {}
+    virtual void session_ending(Session &) {}
     /// A framework opens a card that this library has to keep; whether the listener has logged why.
     virtual bool hand_over_refused(const Error &) { return false; }
 };
@@ -46,7 +50,10 @@ public:
     /// Whether this thread is notifying listeners. It may hold locks that probing a driver would take.
     bool is_notifying() const { return m_notifier.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
+    void session_began(Session &session) override;
+    void session_ending(Session &session) override;
     void card_closed(const Card &card) override;
+    void card_lost(const Card &card) override;
     /// Whether a listener has logged the reason.
     bool hand_over_refused(const Error &why);
 

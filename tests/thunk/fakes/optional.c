@@ -29,6 +29,24 @@ int hlthunk_open_by_module_id(uint32_t module_id) {
     return 7;
 }
 
+int hlthunk_notifier_create(int fd) {
+    ENTER("notifier_create", int, ARGUMENT(fd));
+    return 11;
+}
+
+int hlthunk_notifier_release(int fd, int handle) {
+    ENTER("notifier_release", int, ARGUMENT(fd), ARGUMENT(handle));
+    return 0;
+}
+
+int hlthunk_notifier_recv(int fd, int handle, uint64_t *notifier_events, uint64_t *notifier_cnt, uint32_t flags,
+                          uint32_t timeout) {
+    ENTER("notifier_recv", int, ARGUMENT(fd), ARGUMENT(handle), flags, timeout);
+    *notifier_events = HL_NOTIFIER_EVENT_DEVICE_RESET;
+    *notifier_cnt = 1;
+    return 0;
+}
+
 char *hlthunk_get_version(void) {
     ENTER("get_version", char *, 0);
     return strdup("9.8.7-fake");
