@@ -146,7 +146,8 @@ bool Card::drop_work_of_the_dead() {
     const auto lives = [&](int32_t pid) {
         if (pid == getpid())
             return true;
-        const auto found = std::find_if(known.begin(), known.end(), [&](const auto &entry) { return entry.first == pid; });
+        const auto found =
+            std::find_if(known.begin(), known.end(), [&](const auto &entry) { return entry.first == pid; });
         return found != known.end() ? found->second : known.emplace_back(pid, is_process_alive(pid)).second;
     };
     for (Slot &slot : context.slots)
@@ -156,7 +157,8 @@ bool Card::drop_work_of_the_dead() {
         return !known.empty();
     for (uint32_t queue = 0; queue < kQueues; ++queue) {
         uint64_t &serving = context.queue_serving[queue];
-        for (; serving != context.queue_ticket[queue] && !lives(context.queue_owner[queue][serving % kQueueLength]); ++serving)
+        for (; serving != context.queue_ticket[queue] && !lives(context.queue_owner[queue][serving % kQueueLength]);
+             ++serving)
             --context.queue_load[queue];
     }
     wake_parked();

@@ -119,7 +119,7 @@ struct Links {
 struct Context {
     std::atomic<uint64_t> id;
     int32_t opener;
-    bool dead; // the card was reset while this context was open
+    bool dead;          // the card was reset while this context was open
     bool released_soon; // an error was reported by the notifier, and the reset waits for the close (quirk kill)
     bool debug_mode;
     bool error_recorded;   // only the first error of a context is recorded; later ones are its consequences
@@ -141,7 +141,7 @@ struct Context {
     std::array<uint64_t, kQueues> queue_serving; // ticket of the job that may run
     // By ticket: the process that has the job. Never cleared, so that pages of unused queues are not allocated.
     std::array<std::array<int32_t, kQueueLength>, kQueues> queue_owner;
-    std::array<uint32_t, kQueues> queue_load;    // chunks in the queue
+    std::array<uint32_t, kQueues> queue_load; // chunks in the queue
     std::array<std::array<std::array<uint32_t, kFences>, kProcessors>, kQueueManagers> fences;
     std::array<Outcome, kOutcomes> outcomes;
     uint32_t next_outcome;

@@ -65,7 +65,8 @@ Result<std::uint64_t> Buffers::allocate(const std::string &device, std::uint64_t
     if (!memory)
         return tl::unexpected((*card)->error_closed());
     const os::MutexLock lock(m_mutex);
-    m_table.insert_or_assign(*address, Buffer{length, memory, &memory.session(), 0}); // one of an ended session may be there
+    m_table.insert_or_assign(*address,
+                             Buffer{length, memory, &memory.session(), 0}); // one of an ended session may be there
     return address;
 }
 

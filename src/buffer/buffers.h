@@ -36,7 +36,7 @@ private:
         std::uint64_t length = 0;
         Resolved memory;
         const Session *session = nullptr; // of the memory
-        unsigned copies = 0; // under way
+        unsigned copies = 0;              // under way
     };
     using Table = std::map<std::uint64_t, Buffer>; // by address
     class Use;

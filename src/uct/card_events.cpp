@@ -2,7 +2,6 @@
 #include "card_events.h"
 
 #include "gaudi/card/forks.h"
-#include "os/format.h"
 
 #include <sys/epoll.h>
 
@@ -44,9 +43,6 @@ void CardEvents::unwatch(const Session &session) {
 
 Result<void> CardEvents::start() {
     const Functions &call = m_host.call();
-    if (!call.ucs_async_set_event_handler || !call.ucs_async_remove_handler)
-        return tl::unexpected(
-            Error{ENOSYS, "ucs_async_set_event_handler", os::format("{} has no ucs_async_set_event_handler", m_host.name())});
     thunk::Fd set(epoll_create1(EPOLL_CLOEXEC));
     if (!set)
         return tl::unexpected(thunk::from_minus_one(errno, "epoll_create1"));
@@ -55,8 +51,8 @@ Result<void> CardEvents::start() {
     const ucs_status_t status = call.ucs_async_set_event_handler(ucx::UCS_ASYNC_MODE_THREAD_SPINLOCK, set.get(),
                                                                  ucx::UCS_EVENT_SET_EVREAD, callback, this, nullptr);
     if (status != ucx::UCS_OK)
-        return tl::unexpected(Error{EIO, "ucs_async_set_event_handler",
-                                    os::format("ucs_async_set_event_handler failed: {}", call.ucs_status_string(status))});
+        return tl::unexpected(
+            thunk::make_error(EIO, "ucs_async_set_event_handler", {}, call.ucs_status_string(status)));
     const bool first = !m_set;
     m_set = std::move(set);
     m_fork = fork_count();

@@ -200,10 +200,11 @@ void UcxCards::card_lost(const Card &card) {
 
 void UcxCards::session_began(Session &session) {
     if (const auto watched = m_events.watch(session); !watched)
-        GAUDI_UCX_LOG(m_host, DIAG,
-                      "card %u (%s): a reset will be seen at the next allocation only, and the driver kills a process that "
-                      "keeps the card open in one: %s",
-                      session.card().number(), session.card().bus_id().c_str(), watched.error().text.c_str());
+        GAUDI_UCX_LOG(
+            m_host, DIAG,
+            "card %u (%s): a reset will be seen at the next allocation only, and the driver kills a process that "
+            "keeps the card open in one: %s",
+            session.card().number(), session.card().bus_id().c_str(), watched.error().text.c_str());
 }
 
 } // namespace gaudi::uct

@@ -134,6 +134,8 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_malloc)                                                                                                      \
     X(ucs_calloc)                                                                                                      \
     X(ucs_free)                                                                                                        \
+    X(ucs_async_set_event_handler)                                                                                     \
+    X(ucs_async_remove_handler)                                                                                        \
     X(ucs_status_string)                                                                                               \
     X(ucs_log_dispatch)                                                                                                \
     X(ucs_log_flush)                                                                                                   \
@@ -179,10 +181,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_config_doc_nop)                                                                                              \
     X(ucs_config_doc_key_value)
 
-#define GAUDI_UCX_UCS_OPTIONAL(X)                                                                                      \
-    X(ucs_memtype_cache_global_create)                                                                                 \
-    X(ucs_async_set_event_handler)                                                                                     \
-    X(ucs_async_remove_handler)
+#define GAUDI_UCX_UCS_OPTIONAL(X) X(ucs_memtype_cache_global_create)
 
 #define GAUDI_UCX_UCM_REQUIRED(X)                                                                                      \
     X(ucm_event_installer_list)                                                                                        \

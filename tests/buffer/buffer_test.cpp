@@ -213,7 +213,8 @@ TEST_F(BufferTest, card_that_was_reset_is_closed_by_the_next_call) {
     while (outcome.code == 0)
         outcome = call(gaudi_buffer_write, buffer, bytes.data(), std::uint64_t{kSize});
     EXPECT_EQ(outcome.code, EIO) << outcome.text();
-    expect_refused(call(gaudi_buffer_write, buffer, bytes.data(), std::uint64_t{kSize}), ENODEV, "was reset by its driver");
+    expect_refused(call(gaudi_buffer_write, buffer, bytes.data(), std::uint64_t{kSize}), ENODEV,
+                   "was reset by its driver");
     EXPECT_EQ(free(buffer).code, 0);
     unsigned char *next = allocate();
     write(next, bytes);

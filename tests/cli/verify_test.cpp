@@ -180,7 +180,7 @@ TEST_F(Verify, gaudi3_has_its_subset) {
     const Result got = verify();
     EXPECT_EQ(got.code, 0) << got.out;
     const Verdicts found = verdicts();
-    for (const char *id : {"A7", "A8", "A9", "A10", "A13", "A14", "A17", "A18", "A20", "A39"})
+    for (const char *id : {"A7", "A8", "A9", "A10", "A13", "A14", "A17", "A18", "A20", "A39", "A40"})
         EXPECT_EQ(found.at(id), "held") << id;
     for (const char *id : {"A1", "A2", "A3", "A4", "A5", "A6", "A12", "A16"})
         EXPECT_EQ(found.at(id), "not testable here") << id;
@@ -271,6 +271,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Cause{"no_submission", "SOFTGAUDI_FAULTS", "command_submission=EPERM", {"A1", "A5"}},
                       Cause{"no_wait", "SOFTGAUDI_FAULTS", "wait_for_cs#1=EINVAL", {"A19"}}),
     [](const auto &one) { return one.param.name; });
+
+TEST_F(Verify, events_that_are_not_reported_are_named) {
+    ::setenv("SOFTGAUDI_FAULTS", "notifier_create=EOPNOTSUPP", 1);
+    EXPECT_EQ(verify().code, 1);
+    EXPECT_EQ(failed(), std::set<std::string>{"A40"});
+}
 
 TEST_F(Verify, soak_finds_flags_that_an_idle_card_writes_in_order) {
     ::setenv("SOFTGAUDI_QUIRKS", "early_flag", 1);

@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,5 +139,38 @@ TEST_F(ForkedChild, other_cards_are_opened_and_used) {
     EXPECT_FALSE(Counters(card(1)).in_use()) << "it was closed with the child";
     EXPECT_TRUE(card(0).open());
 }
+
+#ifndef __SANITIZE_THREAD__ // which ends a forked child that starts a thread
+
+/// A process that died with work on the card, whose forked child still has the descriptor: the driver ends nothing before the
+/// child has closed it too.
+TEST_F(ForkedChild, keeps_the_card_of_a_parent_that_died_in_use_until_it_ends) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t holder = fork();
+    if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        set("SOFTGAUDI_FAULTS", at_submission(1, "hang"));
+        EngineUser engine(card());
+        engine.down(0, 0, 4096); // never ends
+        pid_t child = fork();
+        if (child != 0)
+            (void)!write(ends[1], &child, sizeof child);
+        while (true)
+            pause();
+    }
+    pid_t child = 0;
+    ASSERT_EQ(read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+    ASSERT_EQ(kill(holder, SIGKILL), 0);
+    ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
+    EXPECT_EQ(code_of(card().open()), EBUSY);
+    ASSERT_EQ(kill(child, SIGKILL), 0);
+    ASSERT_TRUE(until([] { return card().open().has_value(); })) << "the child's end closes the card";
+    const std::uint64_t memory = value(allocate(card(), {.length = kMiB}));
+    EXPECT_TRUE(is_ok(copy(memory, m_host.address(), kMiB)));
+    EXPECT_EQ(Counters(card())["hard_resets"], 1u) << "the work was aborted";
+}
+
+#endif
 
 } // namespace

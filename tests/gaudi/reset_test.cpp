@@ -63,6 +63,16 @@ TEST_F(CardInReset, next_allocation_opens_the_card_anew) {
     EXPECT_TRUE(is_ok(mover.copy_now(fresh, m_host.address(), kMiB)));
 }
 
+TEST_F(CardInReset, framework_that_gets_the_card_can_watch_it_itself) {
+    open();
+    const int fd = value(hand_over(card()));
+    ASSERT_GE(fd, 0);
+    const thunk::DeviceFd framework(thunk::Device(card().library(), fd));
+    EXPECT_TRUE(is_ok(thunk::create_notifier(framework.get()))) << "the driver takes one registration";
+    EXPECT_EQ(open().event_descriptor(), -1) << "the adopted session leaves it to the framework";
+    card().before_close(fd);
+}
+
 TEST_F(CardInReset, host_memory_is_mapped_no_more) {
     Session &session = open();
     HostRange range(m_host.address(), m_host.size(), cards().all().size(), HostRange::Residency::evictable);

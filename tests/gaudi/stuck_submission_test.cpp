@@ -96,9 +96,9 @@ TEST_F(StuckSubmissionTest, command_ring_stays_mapped_when_the_session_ends) {
     complete_by_driver();
     Mover mover(cards());
     const HostBuffer host(kMiB);
+    const auto engine = value(start_engine(card()));
     ASSERT_EQ(code_of(run_copy(mover, host.address(), device(), 1000)), EIO);
     const std::uint64_t before = unmaps();
-    const auto engine = value(start_engine(card()));
     engine->stop(Error{EIO, "test", "the session ends"});
     engine->release();
     EXPECT_EQ(unmaps(), before);

@@ -291,7 +291,8 @@ TEST_F(Fault, reset_aborts_submissions_and_leaves_information_only) {
     EXPECT_EQ(hlthunk_get_clk_rate(card.fd, &current, &most), -EBUSY);
     EXPECT_EQ(card.wait(parked, &status), -EIO);
     EXPECT_EQ(status, uint32_t{HL_WAIT_CS_STATUS_ABORTED});
-    EXPECT_EQ(notifier.receive(), uint64_t{HL_NOTIFIER_EVENT_GENERAL_HW_ERR | HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE | HL_NOTIFIER_EVENT_DEVICE_RESET});
+    EXPECT_EQ(notifier.receive(), uint64_t{HL_NOTIFIER_EVENT_GENERAL_HW_ERR | HL_NOTIFIER_EVENT_DEVICE_UNAVAILABLE |
+                                           HL_NOTIFIER_EVENT_DEVICE_RESET});
     EXPECT_EQ(hard_resets(card.fd), 1u);
     expect_answers(card.fd, {.memory = EBUSY,
                              .submission = EBUSY,

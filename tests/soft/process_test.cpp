@@ -330,7 +330,6 @@ TEST_F(Process, queue_goes_on_after_the_work_of_a_sharer_that_died) {
     const Card next(kName);
 }
 
-
 TEST_F(Process, passed_descriptor_shares_the_context) {
     Child receiver([](int socket) {
         const int fd = receive_descriptor(socket);

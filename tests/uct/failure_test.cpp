@@ -42,7 +42,9 @@ TEST_P(CardFailure, fails_outstanding_and_later_copies_with_the_reason) {
     EXPECT_GT(refused, 0u);
     EXPECT_NE(transport.put(host.data(), buffer.address(), 64), UCS_OK);
     EXPECT_NE(uct_ep_put_short(transport.ep(), host.data(), 64, buffer.address(), 0), UCS_OK);
-    EXPECT_THAT(m_printed.complaints(), testing::Contains(HasSubstr("takes no copies")));
+    // Which one depends on whether UCX's thread has closed the card yet.
+    EXPECT_THAT(m_printed.complaints(),
+                testing::Contains(testing::AnyOf(HasSubstr("takes no copies"), HasSubstr("was reset by its driver"))));
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 

@@ -174,6 +174,20 @@ constexpr std::array kAssumptions = {
                "public driver; virtual machines may have a shorter BAR",
                "step `export`; each block is exported when it is mapped",
                "memory that is not exported is staged, as in A9"},
+    Assumption{
+        "A40",
+        "an open card takes one registration of events (`hlthunk_notifier_create`), whose eventfd is readable only "
+        "after an event; a second one is refused until the first is released",
+        "public driver", "step `open`; each open registers",
+        "a reset is seen at the next allocation only, and the driver kills the process; or a framework that gets "
+        "the card handed over is refused its own registration"},
+    Assumption{
+        "A41",
+        "before it resets a card for an error, the driver reports `DEVICE_RESET` to the registered eventfd, waits 30 s "
+        "for the card to be closed, calls it operational meanwhile and refuses waits with `EBUSY`; in a reset "
+        "it kills, after a second, the process that opened a card which is still open by a descriptor or a dma-buf",
+        "public driver", "*not testable*: it needs a reset of the card",
+        "the process is killed; a reset from sysfs, which nothing reports, kills it in any case"},
 };
 
 } // namespace

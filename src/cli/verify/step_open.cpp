@@ -3,6 +3,7 @@
 #include "steps.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,6 +58,30 @@ void check_duplicate(Findings &findings, const Card &card, const thunk::Device &
                   .saw = saw});
 }
 
+void check_notifier(Findings &findings, const thunk::Device &device) {
+    auto first = thunk::create_notifier(device);
+    std::string saw;
+    bool held = false;
+    if (!first) {
+        saw = first.error().text;
+    } else {
+        pollfd ready{first->get(), POLLIN, 0};
+        const bool quiet = ::poll(&ready, 1, 0) == 0;
+        const auto second = thunk::create_notifier(device);
+        const auto released = first->release();
+        const auto third = thunk::create_notifier(device);
+        held = quiet && !second && released && third;
+        saw = os::format("{}; second: {}; after a release: {}", quiet ? "no event" : "an event without a cause",
+                         second ? "success" : thunk::errno_name(second.error().code),
+                         third ? "success" : third.error().text);
+    }
+    findings.add({.step = kStep,
+                  .ids = {"A40"},
+                  .verdict = verdict_of(held),
+                  .did = "registered for events of the card, twice, and again after a release",
+                  .saw = saw});
+}
+
 } // namespace
 
 void check_open(Findings &findings, const Card &card, const thunk::Device &device) {
@@ -81,6 +106,7 @@ void check_open(Findings &findings, const Card &card, const thunk::Device &devic
                       .saw = os::format("compute node: {}; control node: {}", text_of(compute), text_of(of_control))});
     }
     check_duplicate(findings, card, device);
+    check_notifier(findings, device);
 }
 
 } // namespace gaudi::cli::verify

@@ -41,12 +41,11 @@ Error CardIdentity::error_closed() const {
 
 Error CardIdentity::error_lost() const {
     return {ENODEV, "hlthunk_notifier_recv",
-            os::format("card {} ({}) was reset by its driver or is gone, and what was on it is lost: free its memory and allocate again",
+            os::format("card {} ({}) was reset by its driver or is gone, and what was on it is lost: free its memory "
+                       "and allocate again",
                        m_number, m_bus_id)};
 }
 
-Error CardIdentity::error_in_reset() const {
-    return thunk::make_error(EAGAIN, "hlthunk_open", m_bus_id, "the driver is resetting the card");
-}
+Error CardIdentity::error_in_reset() const { return thunk::make_error(EAGAIN, "hlthunk_open", m_bus_id); }
 
 } // namespace gaudi

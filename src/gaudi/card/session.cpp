@@ -63,7 +63,8 @@ bool Session::check_events() {
     if (!lost)
         return false;
     m_card_lost.store(true, std::memory_order_release);
-    const std::uint64_t again = 1; // this may be an engine's thread: the thread that waits for events is to close the card
+    const std::uint64_t again =
+        1; // this may be an engine's thread: the thread that waits for events is to close the card
     if (m_notifier)
         (void)!write(m_notifier.get(), &again, sizeof again);
     return true;
