@@ -101,13 +101,18 @@ TEST_F(FrameworkRelease, refused_while_a_thread_polls_and_accepted_after) {
 }
 
 TEST_F(FrameworkRelease, is_not_kept_off_by_waiting_for_copies) {
-    set("SOFTGAUDI_PACE", "up:0.02"); // a copy takes longer than many tries of a release
+    set("SOFTGAUDI_PACE", "up:0.004"); // a second: a copy takes longer than very many tries of a release
     acquire();
     const std::uint64_t address = allocate(4 * kMiB);
     Mover mover(cards());
     Tally tally;
     ASSERT_EQ(mover.post({m_host.address(), address, 4 * kMiB, nullptr, Tally::count, &tally}), Mover::Posted::started);
+    std::atomic<unsigned> calls{0};
+    const auto in_call = find_function<standin::standin_in_call>("standin_in_call");
+    in_call([](void *user) { ++*static_cast<std::atomic<unsigned> *>(user); }, &calls);
     started_engine(card())->arm(); // a thread waits for the copies
+    ASSERT_TRUE(until([&] { return calls >= 3; }));
+    in_call(nullptr, nullptr);
     const int fd = Synapse::loaded()->descriptor();
     find_function<standin::standin_at_close>("standin_at_close")(
         [](void *user) { card().before_close(*static_cast<int *>(user)); }, const_cast<int *>(&fd));
@@ -120,6 +125,7 @@ TEST_F(FrameworkRelease, is_not_kept_off_by_waiting_for_copies) {
         return mover.outstanding() == 0;
     }));
     EXPECT_EQ(tally.ended, 1u);
+    EXPECT_EQ(tally.failed, 1u) << "the release came only after the copy";
 }
 
 TEST_F(FrameworkRelease, completes_while_a_thread_starts_an_engine) {

@@ -97,6 +97,7 @@ TEST_F(NestedBuffers, engine_needs_no_order_of_them) {
     ASSERT_TRUE(is_ok(run_copy(mover, memory, host.address(), kMiB)));
     ASSERT_TRUE(is_ok(run_copy(mover, host.address(kMiB), memory, kMiB)));
     EXPECT_TRUE(host.read(kMiB, kMiB) == sent);
+    EXPECT_TRUE(uses_completion_flags(*started_engine(card()))) << "the self-test saw a flag before its copies";
 }
 
 } // namespace
