@@ -24,6 +24,12 @@ OTHER_FILES = {
                     "window")},
     "cli/verify/rdma_loopback.cpp": "the same",
     "cli/verify/bench.cpp": "the same",
+    **{f"cli/doctor/checks_{group}.cpp": "sentences of `ucx_gaudi doctor`, in docs/doctor.md by their ids"
+       for group in ("card", "kernel", "limit", "nic", "path", "setting", "ucx")},
+    **{f"cli/doctor/{part}.cpp": "parts of these sentences"
+       for part in ("collect_nics", "collect_pci", "collect_settings", "collect_ucx", "round_trip")},
+    "cli/doctor/check.cpp": "the names of verdicts",
+    "cli/verbs.cpp": "parts of sentences of `ucx_gaudi doctor` and `verify`",
     "os/lock_rank.h": "aborts of debug builds, for developers",
     "uct/config.cpp": "descriptions of settings, which `ucx_info -f` prints",
 }
@@ -57,6 +63,8 @@ OTHER_TEXTS = {
     "remote key",                # the call of an error
     "import sys; print(*sys.path[1:], sep='\\n')",  # a program for python3
     "ucx-gaudi verification record 1",  # the format of a file
+    "… ok, … warnings, … failed, … skipped…",  # the last line of `ucx_gaudi doctor`
+    "; SOFTWARE: the cards are those of softgaudi, not hardware",
     "timed out",                 # ucx_gaudi replay: the status of a wait
     "usage: ucx_gaudi… [OPTIONS]…",  # the first line of the help
     "-- COMMAND [ARGS]",

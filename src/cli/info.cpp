@@ -2,10 +2,9 @@
 #include "info.h"
 
 #include "os/format.h"
+#include "write_stdout.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 namespace gaudi::cli {
 
@@ -15,12 +14,7 @@ int run_info(bool json) {
         os::print(stderr, "ucx_gaudi: {}\n", report.error());
         return 1;
     }
-    const std::string text = json ? format_json(*report) : format_text(*report);
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        os::print(stderr, "ucx_gaudi: cannot write to stdout: {}\n", std::strerror(errno));
-        return 1;
-    }
-    return 0;
+    return write_stdout(json ? format_json(*report) : format_text(*report)) ? 0 : 1;
 }
 
 } // namespace gaudi::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "demo.h"
+#include "doctor/doctor.h"
 #include "enable.h"
 #include "info.h"
 #include "os/format.h"
@@ -131,6 +132,26 @@ CLI::App *add_verify(CLI::App &app, VerifyOptions &options) {
     return verify;
 }
 
+CLI::App *add_doctor(CLI::App &app, DoctorOptions &options) {
+    CLI::App *doctor = app.add_subcommand("doctor", "Say why Gaudi memory is not used, or not without a copy");
+    doctor->footer("Returns 1 if a check failed. docs/doctor.md describes the checks by their ids.");
+    auto *active = doctor->add_flag("--active", options.active, "Also open each free card and copy memory of its own");
+    doctor->add_flag("--strict", options.strict, "Return 1 for warnings too");
+    doctor->add_flag("--json", options.json, "Print JSON, for programs");
+    doctor->add_option("--from", options.from, "Judge the machine that wrote FILE by ucx_gaudi dump")
+        ->option_text("FILE")
+        ->excludes(active);
+    return doctor;
+}
+
+CLI::App *add_dump(CLI::App &app, DumpOptions &options) {
+    CLI::App *dump = app.add_subcommand("dump", "Write what doctor looks at as JSON, to send to others");
+    dump->footer("It holds paths, versions and variables of UCX and Gaudi, and no others.");
+    dump->add_flag("--active", options.active, "Also open each free card and copy memory of its own");
+    dump->add_option("-o,--output", options.output, "File to write to (default: stdout)")->option_text("FILE");
+    return dump;
+}
+
 CLI::App *add_enable(CLI::App &app, const char *name, const char *description, EnableOptions &options) {
     CLI::App *command = app.add_subcommand(name, description);
     command->footer("Without an option: the active virtual environment, or --user if none is active.");
@@ -153,6 +174,8 @@ int main_of(std::vector<std::string> words) {
     std::string recording;
     EnableOptions enable;
     VerifyOptions verify;
+    DoctorOptions doctor;
+    DumpOptions dump;
     bool json = false;
     std::string demo_ucx;
     CLI::App app("Intel Gaudi support for stock UCX", "ucx_gaudi");
@@ -167,6 +190,8 @@ int main_of(std::vector<std::string> words) {
     const CLI::App *replay_command = add_replay(app, recording);
     CLI::App *info_command = app.add_subcommand("info", "Show the cards, libraries and modules of this machine");
     info_command->add_flag("--json", json, "Print JSON, for programs");
+    const CLI::App *doctor_command = add_doctor(app, doctor);
+    const CLI::App *dump_command = add_dump(app, dump);
     const CLI::App *verify_command = add_verify(app, verify);
     const CLI::App *plugin_path = app.add_subcommand("plugin-path", "Print the module directory, for UCX_PLUGIN_PATH");
 
@@ -218,6 +243,10 @@ int main_of(std::vector<std::string> words) {
         return run_enable(enable);
     if (*disable_command)
         return run_disable(enable);
+    if (*doctor_command)
+        return run_doctor(doctor);
+    if (*dump_command)
+        return run_dump(dump);
     if (*verify_command)
         return run_verify(verify);
     return *plugin_path ? print_plugin_path() : run_info(json);

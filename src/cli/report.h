@@ -21,6 +21,9 @@ struct CardReport {
     std::uint64_t memory_total = 0;
     std::optional<std::uint64_t> memory_free;
     std::string state;
+    std::optional<std::uint64_t> hard_resets; // since the driver was loaded; soft ones end each use of a card
+    std::string firmware;
+    bool takes_submissions = false;
     bool completion_by_flag = false; // the default of UCX_GAUDI_CPY_COMPLETION=auto
     std::string completion_reason;
     bool in_use = false;

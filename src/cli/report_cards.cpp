@@ -64,6 +64,8 @@ void query(const thunk::Device &control, CardReport &report) {
         report.state = os::format("unknown ({})", thunk::errno_name(status.error().code));
     if (const auto usage = control.dram_usage())
         report.memory_free = usage->dram_free_mem;
+    if (const auto resets = control.reset_count())
+        report.hard_resets = resets->hard_reset_count;
     if (const auto stats = control.open_stats())
         report.in_use = stats->is_compute_ctx_active != 0 || stats->compute_ctx_in_release != 0;
     if (report.in_use)
@@ -90,6 +92,8 @@ OrSentence<std::vector<CardReport>> report_cards() {
         const auto *name = reinterpret_cast<const char *>(info.card_name);
         report.card_name.assign(name, ::strnlen(name, sizeof info.card_name));
         report.memory_total = info.dram_size;
+        report.firmware = card->versions().firmware;
+        report.takes_submissions = card->takes_submissions();
         if (card->takes_submissions()) {
             CompletionDefault completion =
                 choose_completion(find_records(card->library(), card->versions()), card->versions());

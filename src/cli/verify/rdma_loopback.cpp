@@ -1,74 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rdma_loopback.h"
 
+#include "cli/verbs.h"
 #include "os/format.h"
-
-#include <infiniband/verbs.h>
-
-#include <dlfcn.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
-// verbs.h makes macros of these names.
-#undef ibv_query_port
-#undef ibv_reg_mr
-
 namespace gaudi::cli::verify {
 namespace {
 
 constexpr std::uint8_t kPort = 1;
-
-/// The functions of libibverbs, found by name: in what the process has preloaded, else in the system's library.
-struct Verbs {
-    ibv_device **(*get_device_list)(int *count) = nullptr;
-    void (*free_device_list)(ibv_device **list) = nullptr;
-    const char *(*get_device_name)(ibv_device *device) = nullptr;
-    ibv_context *(*open_device)(ibv_device *device) = nullptr;
-    int (*close_device)(ibv_context *context) = nullptr;
-    int (*query_port)(ibv_context *context, std::uint8_t port, ibv_port_attr *attributes) = nullptr;
-    int (*query_gid)(ibv_context *context, std::uint8_t port, int index, ibv_gid *gid) = nullptr;
-    ibv_pd *(*alloc_pd)(ibv_context *context) = nullptr;
-    int (*dealloc_pd)(ibv_pd *pd) = nullptr;
-    ibv_cq *(*create_cq)(ibv_context *context, int entries, void *user, ibv_comp_channel *channel,
-                         int vector) = nullptr;
-    int (*destroy_cq)(ibv_cq *cq) = nullptr;
-    ibv_qp *(*create_qp)(ibv_pd *pd, ibv_qp_init_attr *attributes) = nullptr;
-    int (*destroy_qp)(ibv_qp *qp) = nullptr;
-    int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attributes, int mask) = nullptr;
-    ibv_mr *(*reg_mr)(ibv_pd *pd, void *address, std::size_t length, int access) = nullptr;
-    ibv_mr *(*reg_dmabuf_mr)(ibv_pd *pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
-                             int access) = nullptr;
-    int (*dereg_mr)(ibv_mr *mr) = nullptr;
-};
-
-template <class Function>
-bool find(const char *name, Function &function) {
-    function = reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
-    return function != nullptr;
-}
-
-OrSentence<Verbs> load_verbs() {
-    if (::dlsym(RTLD_DEFAULT, "ibv_get_device_list") == nullptr &&
-        ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr)
-        return Sentence(os::format("there is no libibverbs: {}", ::dlerror()));
-    Verbs verbs;
-    const bool complete =
-        find("ibv_get_device_list", verbs.get_device_list) && find("ibv_free_device_list", verbs.free_device_list) &&
-        find("ibv_get_device_name", verbs.get_device_name) && find("ibv_open_device", verbs.open_device) &&
-        find("ibv_close_device", verbs.close_device) && find("ibv_query_port", verbs.query_port) &&
-        find("ibv_query_gid", verbs.query_gid) && find("ibv_alloc_pd", verbs.alloc_pd) &&
-        find("ibv_dealloc_pd", verbs.dealloc_pd) && find("ibv_create_cq", verbs.create_cq) &&
-        find("ibv_destroy_cq", verbs.destroy_cq) && find("ibv_create_qp", verbs.create_qp) &&
-        find("ibv_destroy_qp", verbs.destroy_qp) && find("ibv_modify_qp", verbs.modify_qp) &&
-        find("ibv_reg_mr", verbs.reg_mr) && find("ibv_dereg_mr", verbs.dereg_mr);
-    if (!complete)
-        return Sentence("libibverbs lacks a function that every release has");
-    find("ibv_reg_dmabuf_mr", verbs.reg_dmabuf_mr); // not in old releases
-    return verbs;
-}
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/verbs.h"
+#include "collect.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace gaudi::cli::doctor {
+namespace {
+
+constexpr std::uint8_t kPort = 1;
+
+NicFacts probe(const Verbs &verbs, ibv_device *device) {
+    NicFacts nic;
+    nic.name = verbs.get_device_name(device);
+    ibv_context *context = verbs.open_device(device);
+    if (!context) {
+        nic.why_unprobed = std::string("it cannot be opened: ") + std::strerror(errno);
+        return nic;
+    }
+    ibv_port_attr port{};
+    nic.active = verbs.query_port(context, kPort, &port) == 0 && port.state == IBV_PORT_ACTIVE;
+    if (ibv_pd *pd = verbs.alloc_pd(context)) {
+        errno = ENOSYS;
+        constexpr std::size_t kPage = 4096;
+        ibv_mr *mr = verbs.reg_dmabuf_mr ? verbs.reg_dmabuf_mr(pd, 0, kPage, 0, -1, IBV_ACCESS_LOCAL_WRITE) : nullptr;
+        nic.dmabuf_errno = mr ? 0 : errno;
+        if (mr)
+            verbs.dereg_mr(mr);
+        verbs.dealloc_pd(pd);
+    } else {
+        nic.why_unprobed = std::string("it has no protection domain: ") + std::strerror(errno);
+    }
+    verbs.close_device(context);
+    return nic;
+}
+
+} // namespace
+
+void collect_nics(Facts &facts) {
+    const auto verbs = load_verbs();
+    if (!verbs) {
+        facts.why_no_verbs = verbs.error();
+        return;
+    }
+    int count = 0;
+    ibv_device **list = verbs->get_device_list(&count);
+    for (int i = 0; list && i < count; ++i)
+        facts.nics.push_back(probe(*verbs, list[i]));
+    if (list)
+        verbs->free_device_list(list);
+}
+
+} // namespace gaudi::cli::doctor
