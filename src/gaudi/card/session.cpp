@@ -76,12 +76,16 @@ bool Session::is_operational() const {
 }
 
 void Session::release_notifier() {
-    const os::MutexLock lock(m_events_mutex);
-    m_event_descriptor.store(-1, std::memory_order_release);
-    if (card_lost()) // the registration ends with the descriptor of the card
-        thunk::Fd(m_notifier ? m_notifier.detach() : -1);
+    thunk::Notifier notifier;
+    {
+        const os::MutexLock lock(m_events_mutex);
+        m_event_descriptor.store(-1, std::memory_order_release);
+        notifier = std::move(m_notifier);
+    }
+    if (card_lost() && notifier) // the registration ends with the descriptor of the card
+        thunk::Fd(notifier.detach());
     else
-        thunk::release_or_report([this]() GAUDI_REQUIRES(m_events_mutex) { return m_notifier.release(); });
+        thunk::release_or_report([&] { return notifier.release(); });
 }
 
 bool Session::was_reset() const {
