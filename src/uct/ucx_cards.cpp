@@ -132,7 +132,7 @@ void UcxCards::watch_host_memory() {
             HostCache::forget(reinterpret_cast<std::uint64_t>(event->mremap.result), event->mremap.new_size);
     };
     const auto listen = [&](ucm_event_type_t type, ucm_event_callback_t handler) {
-        return m_host.call().ucm_set_event_handler(type, kPriority, handler, nullptr) == UCS_OK;
+        return m_host.call().ucm_set_event_handler(static_cast<int>(type), kPriority, handler, nullptr) == UCS_OK;
     };
     if (listen(UCM_EVENT_VM_UNMAPPED, forget) && listen(UCM_EVENT_MREMAP, forget_target))
         HostCache::get().enable();
