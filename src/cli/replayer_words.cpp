@@ -281,11 +281,11 @@ bool Replayer::provide_submission(const RecordedCall &call, std::size_t position
     switch (description_of(call).arguments[position].role) {
     case Role::cs_in: {
         auto *submission = structure<hlthunk_cs_in>(memory);
-        const bool complete = provide_chunks(call, kSpare, PieceKind::chunks_restore, context,
-                                             submission->chunks_restore, submission->num_chunks_restore) &
-                              provide_chunks(call, kSpare + 1, PieceKind::chunks_execute, context,
-                                             submission->chunks_execute, submission->num_chunks_execute);
-        if (!failed && !complete)
+        const bool restore = provide_chunks(call, kSpare, PieceKind::chunks_restore, context,
+                                            submission->chunks_restore, submission->num_chunks_restore);
+        const bool execute = provide_chunks(call, kSpare + 1, PieceKind::chunks_execute, context,
+                                            submission->chunks_execute, submission->num_chunks_execute);
+        if (!failed && !(restore && execute))
             return false;
         break;
     }
