@@ -9,11 +9,13 @@
 #include "moved.h"
 #include "os/format.h"
 #include "ucp_side.h"
+#include "virtual_clock.h"
 
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -89,7 +91,14 @@ private:
     const bool m_terminal = isatty(STDERR_FILENO) == 1;
 };
 
-void exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &peer) {
+/// On the virtual clock; both 0 without one.
+struct Span {
+    std::uint64_t begin = 0, end = 0;
+};
+
+Span exchange(Side &side, bool first, const Exchange &what, Memory &memory, const Place &peer) {
+    Span span;
+    span.begin = span.end = read_virtual_clock();
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
     param.memh = memory.handle();
@@ -97,6 +106,7 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
         side.finish(first ? ucp_tag_send_nbx(side.peer(), memory.data(), what.size, 1, &param)
                           : ucp_tag_recv_nbx(side.worker(), memory.data(), what.size, 1, ~0ull, &param),
                     what.name);
+        span.end = read_virtual_clock();
     } else if (first) {
         const RemoteKey key = unpack_key(side.peer(), peer.key);
         side.finish(what.way == Way::put
@@ -104,8 +114,10 @@ void exchange(Side &side, bool first, const Exchange &what, Memory &memory, cons
                         : ucp_get_nbx(side.peer(), memory.data(), what.size, peer.address, key.get(), &param),
                     what.name);
         side.flush(side.peer());
+        span.end = read_virtual_clock();
     }
     side.meet();
+    return span;
 }
 
 /// Runs one of the two processes. It notifies `reporter` before and after the exchange, and waits for the answer. With
@@ -130,8 +142,10 @@ int run_side(int other, int reporter, bool first, const Exchange &what, bool war
             side.meet();
         }
         report.meet([] { return false; });
-        exchange(side, first, what, memory, peer);
+        const Span span = exchange(side, first, what, memory, peer);
         report.meet([] { return false; });
+        report.send_number(span.begin);
+        report.send_number(span.end);
         const bool good = memory.read(what.size) == bytes;
         side.meet();
         return good ? 0 : 3;
@@ -172,8 +186,16 @@ Outcome run(const Exchange &what, const Stats &stats) {
         first.receive();
         second.receive();
         outcome.moved = Moved::so_far(stats.cards, stats.hcas) - before;
+        const bool has_clock = outcome.moved.clock_ns != 0;
         for (Pipe *side : {&first, &second})
             side->send({'e'});
+        Span longest{.begin = UINT64_MAX, .end = 0};
+        for (Pipe *side : {&first, &second}) {
+            longest.begin = std::min(longest.begin, side->receive_number());
+            longest.end = std::max(longest.end, side->receive_number());
+        }
+        // Measured by the sides themselves: both go on polling, and move the clock, until the counters are read.
+        outcome.moved.clock_ns = has_clock ? longest.end - longest.begin : 0;
     } catch (const Failure &) {
         outcome.good = false; // the failed side has printed the reason
     }

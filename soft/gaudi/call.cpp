@@ -11,11 +11,13 @@
 namespace softgaudi {
 namespace {
 
-/// Whether a function only queries: a host that calls nothing else is waiting.
-bool only_queries(Function function) {
+enum class Kind { acts, queries, waits };
+
+Kind kind_of(Function function) {
     const std::string_view name = kFunctions[function.index];
-    return name.starts_with("get_") || name.starts_with("is_") || name.starts_with("wait_for_cs") ||
-           name.starts_with("wait_for_interrupt") || name == "notifier_recv";
+    if (name.starts_with("wait_for_cs") || name.starts_with("wait_for_interrupt") || name == "notifier_recv")
+        return Kind::waits;
+    return name.starts_with("get_") || name.starts_with("is_") ? Kind::queries : Kind::acts;
 }
 
 /// Drivers of other devices have an errno of their own for calls that are not theirs.
@@ -70,10 +72,21 @@ Call::Call(Function function, int fd, Needs needs) {
         m_error = EBUSY;
 }
 
+Call::~Call() {
+    if (m_acts)
+        Server::get()->clock().end_host_call();
+}
+
 void Call::begin(Function function) {
     Server *server = Server::get();
-    if (!only_queries(function))
-        server->clock().count_host_call();
+    if (server->clock().is_virtual()) {
+        const Kind kind = kind_of(function);
+        m_acts = kind == Kind::acts;
+        if (m_acts)
+            server->clock().begin_host_call();
+        else if (kind == Kind::queries)
+            server->clock().count_host_query();
+    }
     server->count_call(function.index, m_card);
     if (server->config().faults.empty())
         return;

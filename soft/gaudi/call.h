@@ -34,6 +34,9 @@ public:
     /// For functions without a descriptor.
     explicit Call(Function function, Card *card = nullptr);
     Call(Function function, int fd, Needs needs);
+    ~Call();
+    Call(const Call &) = delete;
+    Call &operator=(const Call &) = delete;
 
     /// 0, or the errno that the function must fail with.
     int error() const { return m_error; }
@@ -56,6 +59,7 @@ private:
     bool m_stray = false;
     bool m_hang = false;
     bool m_skip = false;
+    bool m_acts = false; // counted by the virtual clock
     uint64_t m_timeout_ns = 0;
     int m_error = 0;
 };

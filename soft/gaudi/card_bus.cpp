@@ -178,7 +178,11 @@ MaybeTrap CardBus::move(const Transfer &transfer) {
     catch_up(); // links are occupied in time order,
     const MaybeTrap trap = walk(transfer, true, Bytes::later);
     catch_up(); // and bytes are visible only when they have arrived
-    return trap ? trap : walk(transfer, false, bytes);
+    if (trap)
+        return trap;
+    const MaybeTrap moved = walk(transfer, false, bytes);
+    m_card.clock().notify_host(getpid()); // a host may poll the memory
+    return moved;
 }
 
 MaybeTrap CardBus::walk(const Transfer &transfer, bool takes_links, Bytes bytes) {
@@ -269,7 +273,9 @@ MaybeTrap CardBus::store(uint64_t address, uint64_t value, unsigned size) {
     const CardLock lock(m_card);
     if (!m_card.running(m_job))
         return Trap{Trap::Kind::cancelled};
-    return m_sync.store(address, value, size);
+    const MaybeTrap trap = m_sync.store(address, value, size);
+    m_card.clock().notify_host(getpid());
+    return trap;
 }
 
 MaybeTrap CardBus::store_own_register(uint32_t offset, uint32_t value) {

@@ -105,14 +105,13 @@ int Card::wait_interrupt(const void *pointer, std::optional<uint64_t> slot, uint
             status = HL_WAIT_CS_STATUS_BUSY;
             return 0;
         }
-        if (!m_clock.is_virtual())
+        if (!m_clock.is_virtual()) {
             event.wait(seen, deadline);
-        else if (!m_clock.advance(deadline)) {
-            if (deadline == kForever)
-                event.wait(seen, monotonic_ns() + 10'000'000); // other threads may submit the work that ends this wait
-            else
-                m_clock.spend_host_time(deadline - std::min(deadline, m_clock.now()));
+            continue;
         }
+        const uint64_t at = m_clock.now(), until = monotonic_ns() + 10'000'000; // other threads may change the counter
+        m_clock.wait_until(deadline,
+                           [&] { return event.seen() != seen || m_clock.now() != at || monotonic_ns() >= until; });
     }
 }
 

@@ -16,23 +16,26 @@ namespace {
 
 constexpr uint64_t kDefaultTimeoutNs = 30'000'000'000;
 constexpr uint32_t kTimestampFlag = 0x20;
+constexpr uint64_t kPatienceNs = 10'000'000; // between two looks at what else may end a wait
 
 uint64_t deadline_after(uint64_t timeout_us) {
     const uint64_t now = monotonic_ns();
     return timeout_us > (kForever - now) / 1000 - 1 ? kForever : now + timeout_us * 1000;
 }
 
-/// The submissions that this thread polled as busy at one instant of the virtual clock without submitting since:
-/// polling one again means that the thread waits. No destructor, because programs call from their last ones.
+/// The submissions that this thread polled as busy at one instant of the virtual clock, without news and without submitting
+/// since: polling one again means that the thread waits. No destructor, because programs call from their last ones.
 struct Polls {
     uint64_t now;
+    uint32_t news;
     size_t count;
     std::array<std::pair<const Card *, uint64_t>, 512> polled;
 
-    bool record(const Card *card, uint64_t seq, uint64_t at) {
-        if (now != at)
+    bool record(const Card *card, uint64_t seq, uint64_t at, uint32_t seen_news) {
+        if (now != at || news != seen_news)
             count = 0;
         now = at;
+        news = seen_news;
         const std::pair<const Card *, uint64_t> entry(card, seq);
         const auto end = polled.begin() + static_cast<ptrdiff_t>(count);
         if (count == polled.size() || std::find(polled.begin(), end, entry) != end)
@@ -76,8 +79,11 @@ void Card::wait_for_room(CardLock &lock, const Event &event) GAUDI_NO_THREAD_SAF
     const uint64_t deadline = expire();
     const uint32_t seen = event.seen();
     lock.unlock();
-    if (!m_clock.advance())
-        event.wait(seen, std::min(deadline, monotonic_ns() + 10'000'000));
+    const uint64_t until = std::min(deadline, monotonic_ns() + kPatienceNs);
+    if (m_clock.is_virtual())
+        m_clock.wait_until(kForever, [&] { return event.seen() != seen || monotonic_ns() >= until; });
+    else
+        event.wait(seen, until);
     lock.lock();
 }
 
@@ -222,6 +228,7 @@ void Card::finish(const Job &job) {
     --context.queue_load[job.queue];
     if (running(job) && --slot.remaining == 0)
         end_submission(slot, SlotStatus::done);
+    m_clock.notify_host(getpid());
     wake_parked();
 }
 
@@ -292,6 +299,7 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
             return -EBUSY;
     }
     while (true) {
+        const uint32_t news = m_clock.news();
         if (m_state->lost)
             return -ENODEV;
         if (context.released_soon) { // since this call waits
@@ -336,7 +344,7 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
             break;
         }
         const bool gives_up =
-            m_clock.is_virtual() ? poll && !polls.record(this, seq, m_clock.now()) : monotonic_ns() >= deadline;
+            m_clock.is_virtual() ? poll && !polls.record(this, seq, m_clock.now(), news) : monotonic_ns() >= deadline;
         if (last_check || gives_up) {
             status = HL_WAIT_CS_STATUS_BUSY;
             return 0;
@@ -349,15 +357,13 @@ int Card::wait(uint64_t seq, uint64_t timeout_us, uint32_t &status, uint64_t *ti
         if (!m_clock.is_virtual()) {
             slot.changed.wait(seen, std::min(deadline, due));
         } else if (poll) {
-            m_clock.advance(); // by one event only: the host may poll for other submissions too
+            m_clock.advance(news); // by one event only: the host may poll for other submissions too
             last_check = true;
-        } else if (!m_clock.advance(model_deadline) && slot.status.load() == SlotStatus::running) {
-            if (model_deadline == kForever) {
-                slot.changed.wait(seen, std::min(due, monotonic_ns() + 10'000'000));
-            } else {
-                m_clock.spend_host_time(model_deadline - std::min(model_deadline, m_clock.now()));
-                last_check = true;
-            }
+        } else {
+            const uint64_t until = std::min(due, monotonic_ns() + kPatienceNs);
+            m_clock.wait_until(model_deadline,
+                               [&] { return slot.status.load() != SlotStatus::running || monotonic_ns() >= until; });
+            last_check = m_clock.now() >= model_deadline;
         }
         lock.lock();
     }

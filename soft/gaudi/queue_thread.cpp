@@ -37,6 +37,7 @@ void QueueThread::drain() {
 }
 
 void QueueThread::loop() {
+    pthread_setname_np(pthread_self(), "softgaudi"); // the virtual clock knows the thread by it
     MutexLock lock(m_mutex);
     while (true) {
         while (m_jobs.empty())

@@ -48,7 +48,7 @@ bool Server::set_up() {
     if (m_config.pace.mode == Pace::Mode::virtual_clock) {
         clock_state = map_clock(m_config.dir);
         if (!clock_state) {
-            report(gaudi::os::format("cannot map {}/clock: {}", m_config.dir, std::strerror(errno)));
+            report(gaudi::os::format("cannot map {}/clock: {}", m_config.dir, soft::describe_setup_error(errno)));
             return false;
         }
     }

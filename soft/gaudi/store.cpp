@@ -42,8 +42,12 @@ void *map_shared(const std::string &path, size_t size, void (*init)(void *)) {
     struct stat info {};
     if (fstat(file.get(), &info) != 0)
         return nullptr;
-    const bool fresh = static_cast<size_t>(info.st_size) != size;
-    if (fresh && (ftruncate(file.get(), 0) != 0 || ftruncate(file.get(), static_cast<off_t>(size)) != 0))
+    const bool fresh = info.st_size == 0;
+    if (!fresh && static_cast<size_t>(info.st_size) != size) {
+        errno = EPROTO; // of another version, whose processes may have it mapped
+        return nullptr;
+    }
+    if (fresh && ftruncate(file.get(), static_cast<off_t>(size)) != 0)
         return nullptr;
     void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED)

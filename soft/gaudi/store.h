@@ -35,7 +35,7 @@ private:
 };
 
 /// Maps `size` bytes of `path`, created and zeroed if missing. `init` runs once on a new file and writes the first
-/// 32-bit word, not 0, last. Null on failure (errno).
+/// 32-bit word, not 0, last. Null on failure (errno; EPROTO for a file of another size).
 void *map_shared(const std::string &path, size_t size, void (*init)(void *));
 
 /// Identifies a file independently of the descriptor.

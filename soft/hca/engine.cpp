@@ -103,17 +103,17 @@ int Engine::post(Qp &qp, Work work) {
         return true;
     };
     m_misses.store(0, std::memory_order_relaxed);
-    m_clock.count_host_call();
     if (m_clock.is_virtual()) {
         // On that clock the bytes are under way from this instant, not from when a thread gets to them.
+        const softgaudi::HostCall call(m_clock);
         const MutexLock busy(m_busy);
         begin_job();
-        if (!push())
-            return ENOMEM;
-        if (fresh)
+        const bool pushed = push();
+        if (pushed && fresh)
             step(qp);
         wake_thread(qp);
-        return 0;
+        m_clock.wake_sleeper(m_fabric.self()); // the completion may be due before what the thread sleeps for
+        return pushed ? 0 : ENOMEM;
     }
     if (!push())
         return ENOMEM;
@@ -145,11 +145,14 @@ bool Engine::step_here(Qp &qp) {
 
 void Engine::run_one_request() {
     if (m_clock.is_virtual()) {
-        // So many polls in a row mean that the host waits: the clock moves to the next event.
+        // So many polls in a row without news mean that the host waits: the clock may move to the next event.
+        const uint32_t news = m_clock.news();
+        if (m_seen_news.exchange(news, std::memory_order_relaxed) != news)
+            m_misses.store(0, std::memory_order_relaxed);
         if (m_misses.fetch_add(1, std::memory_order_relaxed) + 1 < kMisses)
             return;
         m_misses.store(0, std::memory_order_relaxed);
-        m_clock.advance();
+        m_clock.advance(news);
         return;
     }
     if (m_pace.is_timed() || m_waiting.load(std::memory_order_relaxed) == 0)
@@ -356,8 +359,11 @@ void Engine::deliver(Qp &qp, Delivery &&delivery) {
 
 void Engine::push_completions_of(const Delivery &delivery) {
     const auto push_completions = [&] {
-        for (const Notice &notice : delivery.notices)
+        for (const Notice &notice : delivery.notices) {
             push_completion(m_fabric, notice.cq, notice.completion);
+            if (m_clock.is_virtual())
+                notify_owner(notice.cq);
+        }
     };
     if (delivery.failed_qp == 0) {
         push_completions();
@@ -368,6 +374,12 @@ void Engine::push_completions_of(const Delivery &delivery) {
     move_to_error(m_fabric, delivery.failed_qp, push_completions);
     if (delivery.event >= 0)
         raise_event(m_fabric, context, {static_cast<uint32_t>(delivery.event), delivery.failed_qp});
+}
+
+/// The host that polls a completion queue has to do so before the virtual clock moves.
+void Engine::notify_owner(uint32_t cq) {
+    if (const CqEntry *queue = m_fabric.state().cqs.find(cq))
+        m_clock.notify_host(m_fabric.state().processes.entries[queue->process].pid.load());
 }
 
 bool Engine::deliver_due(uint64_t now, uint64_t &deadline) {

@@ -61,6 +61,7 @@ private:
     uint64_t occupy_link(const Outcome &outcome);
     void deliver(Qp &qp, Delivery &&delivery) GAUDI_REQUIRES(m_busy);
     void push_completions_of(const Delivery &delivery);
+    void notify_owner(uint32_t cq);
     bool deliver_due(uint64_t now, uint64_t &deadline) GAUDI_REQUIRES(m_busy);
     void list(Qp &qp);
     void unlist(Qp &qp) GAUDI_REQUIRES(m_mutex, qp.mutex);
@@ -74,8 +75,9 @@ private:
     std::once_flag m_started;
     gaudi::os::Mutex m_mutex{Rank::work_list};
     std::list<Qp *> m_listed GAUDI_GUARDED_BY(m_mutex);
-    std::atomic<size_t> m_waiting{0};  // how many
-    std::atomic<uint32_t> m_misses{0}; // how often the host looked and found nothing
+    std::atomic<size_t> m_waiting{0};     // how many
+    std::atomic<uint32_t> m_misses{0};    // how often the host looked and found nothing
+    std::atomic<uint32_t> m_seen_news{0}; // of the virtual clock, when it began to
 
     gaudi::os::Mutex m_busy{Rank::engine};                     // held during a step
     std::list<Delivery> m_deliveries GAUDI_GUARDED_BY(m_busy); // by time

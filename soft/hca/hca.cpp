@@ -75,7 +75,7 @@ bool Hca::make_clock() {
         mkdir(m_config.clock_dir.c_str(), 0700);
         state = softgaudi::map_clock(m_config.clock_dir);
         if (!state) {
-            report(gaudi::os::format("cannot map {}/clock: {}", m_config.clock_dir, std::strerror(errno)));
+            report(gaudi::os::format("cannot map {}/clock: {}", m_config.clock_dir, soft::describe_setup_error(errno)));
             return false;
         }
     }

@@ -2,6 +2,13 @@
 // SOFTGAUDI_PACE=virtual: on the virtual clock every duration is an exact number.
 #include "pace.h"
 
+#include "clock.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <random>
 #include <thread>
@@ -21,6 +28,15 @@ protected:
         uint32_t status = 99;
         EXPECT_EQ(card.wait(seq, &status, timeout_us), 0);
         return status;
+    }
+    /// The memory of the clock, as all processes share it.
+    softgaudi::ClockState &clock() const {
+        const int file = open((dir() + "/clock").c_str(), O_RDWR | O_CLOEXEC);
+        void *memory = mmap(nullptr, sizeof(softgaudi::ClockState), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        close(file);
+        if (memory == MAP_FAILED)
+            throw std::runtime_error("no clock in " + dir());
+        return *static_cast<softgaudi::ClockState *>(memory);
     }
 };
 
@@ -248,6 +264,19 @@ TEST_F(VirtualPace, polling_memory_makes_progress) {
     EXPECT_EQ(now(card) - start, 1'002'000u);
 }
 
+TEST_F(VirtualPace, times_of_another_monotonic_clock_do_not_stop_it) GAUDI_NO_THREAD_SAFETY_ANALYSIS {
+    set("SOFTGAUDI_PACE", "virtual:up:1");
+    Bench card;
+    uint32_t flag = 0;
+    const uint64_t address = card.map(&flag, sizeof flag);
+    const uint64_t start = now(card);
+    clock().next_look_ns = clock().processes[0].quiet_ns = UINT64_MAX / 2;
+    card.submit(kUp, card.up().message(address, 77));
+    while (read_value(flag) == 0) { // the test's time limit ends it otherwise
+    }
+    EXPECT_EQ(now(card) - start, 1'000'000u);
+}
+
 TEST_F(VirtualPace, polling_information_makes_progress) {
     set("SOFTGAUDI_PACE", "virtual:up:1");
     Bench card;
@@ -435,6 +464,23 @@ TEST_F(VirtualPace, second_process_has_the_same_clock) {
         return control >= 0 && hlthunk_get_time_sync_info(control, &info) == 0 && info.device_time == here ? 0 : 1;
     });
     EXPECT_EQ(child.join(), 0);
+}
+
+TEST_F(VirtualPace, killed_process_that_nobody_waited_for_does_not_stop_it) GAUDI_NO_THREAD_SAFETY_ANALYSIS {
+    set("SOFTGAUDI_PACE", "virtual:down:1");
+    Bench card;
+    const uint64_t start = now(card);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    siginfo_t ended{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+    auto &entry = clock().processes.back(); // as if it had been killed with a stream that runs
+    entry.running = entry.acting = 1;
+    entry.pid = child;
+    card.run(kDown, card.down());
+    EXPECT_EQ(now(card) - start, 1'000'000u);
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(VirtualPace, close_ends_running_work) {
