@@ -104,6 +104,8 @@ TEST_F(FrameworkMemoryTest, exhausted_pool_is_named) {
     EXPECT_EQ(code_of(refused), ENOMEM);
     EXPECT_THAT(text_of(refused), HasSubstr("SynapseAI, which holds all memory of the card, gives none of it"));
     EXPECT_THAT(text_of(refused), HasSubstr("synOutOfDeviceMemory"));
+    EXPECT_FALSE(gaudi::allocate(card(), {.length = 2 * kMiB, .tentative = true}));
+    EXPECT_EQ(value_of(value(card().open())->counters().failed_allocations), 1u) << "not the tentative one";
 }
 
 TEST_F(FrameworkMemoryTest, ends_when_the_framework_closes_the_card) {

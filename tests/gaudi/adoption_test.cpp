@@ -254,7 +254,7 @@ TEST_F(AdoptedCopy, succeeds_by_the_driver_where_a_completion_flag_comes_too_ear
 
 TEST_F(AdoptedCopy, fails_after_a_reset_and_names_it) {
     set("SOFTGAUDI_FAULTS", at_submission(2, "reset"));
-    const FrameworkProgram framework(card().bus_id());
+    FrameworkProgram framework(card().bus_id());
     const auto memory = framework.allocate(kMiB);
     Mover mover(cards());
     ASSERT_TRUE(is_ok(mover.copy_now(memory.address, m_host.address(), 100)));
@@ -262,6 +262,10 @@ TEST_F(AdoptedCopy, fails_after_a_reset_and_names_it) {
     const auto refused = mover.copy_now(memory.address, m_host.address(), 100);
     EXPECT_EQ(code_of(refused), EIO);
     EXPECT_THAT(text_of(refused), HasSubstr("the card was reset"));
+    const CardCounters &counted = value(card().open())->counters();
+    EXPECT_EQ(value_of(counted.resets), 0u);
+    framework.close_hooked(card());
+    EXPECT_EQ(value_of(counted.resets), 1u) << "when the session ends";
 }
 
 } // namespace

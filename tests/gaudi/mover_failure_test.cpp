@@ -3,6 +3,7 @@
 #include "engine_user.h"
 
 #include "gaudi/copy/mover.h"
+#include "gaudi/counters/counter_page.h"
 
 #include <gmock/gmock.h>
 
@@ -95,10 +96,22 @@ TEST_F(MoverFailure, unmappable_bounce_ring_fails_the_copy) {
     Mover mover(cards());
     const std::uint64_t memory = device();
     EXPECT_EQ(code_of(run_copy(mover, memory, m_host.address(), 100)), EIO);
+    EXPECT_EQ(value_of(counters().refused_copies), 1u);
     const auto failed = mover.copy_now(memory, m_host.address(), 100);
     EXPECT_EQ(code_of(failed), EIO);
     EXPECT_THAT(text_of(failed), HasSubstr("cannot be mapped"));
+    EXPECT_EQ(value_of(counters().refused_copies), 2u) << "once, though it was tried twice";
     EXPECT_TRUE(is_ok(mover.copy_now(memory, memory + kMiB, 100))) << "a copy within the card needs no host memory";
+}
+
+TEST_F(MoverFailure, staged_copy_whose_later_piece_fails_counts_as_no_copy) {
+    set("SOFTGAUDI_FAULTS", at_submission(4, "EIO"));
+    Mover mover(cards());
+    const std::uint64_t memory = device();
+    EXPECT_TRUE(is_ok(mover.copy_now(memory, m_host.address(), 32 * kMiB))) << "at the second try";
+    const CardCounters &counted = counters().cards[card().slot()];
+    EXPECT_NE(value_of(counted.failed_transfers), 0u);
+    EXPECT_EQ(value_of(counted.copies[static_cast<std::size_t>(Path::staged_down)]), 1u);
 }
 
 TEST_F(MoverFailure, engine_that_does_not_start_is_started_at_the_next_copy) {

@@ -242,6 +242,7 @@ void Card::end_session(Session &session, const Error &why) {
     if (listener)
         listener->session_ending(session);
     session.end(why);
+    const bool lost = session.card_lost() || session.was_reset(); // while the descriptor is still the card's
     {
         const os::MutexLock lock(m_mutex);
         if (const Result<void> released = release_descriptor(session); !released)
@@ -253,6 +254,8 @@ void Card::end_session(Session &session, const Error &why) {
         listener->card_closed(*this);
     else if (listener && session.card_lost())
         listener->card_lost(*this);
+    if (lost)
+        count_up(session.counters().resets);
 }
 
 /// Made while the card is open: when the session ends there may be no descriptor left, nor memory.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "session.h"
 
+#include "gaudi/counters/counter_page.h"
 #include "thunk/fd.h"
 #include "thunk/report.h"
 
@@ -21,11 +22,27 @@ std::optional<std::uint64_t> count_resets(const thunk::Device &device) {
     return count ? std::optional(std::uint64_t{count->hard_reset_count} + count->soft_reset_count) : std::nullopt;
 }
 
+/// The entry of the card, published at the first session of the process. Cards beyond the last entry share one.
+CardCounters &find_counters(const CardIdentity &card) {
+    static constinit CardCounters s_unpublished;
+    publish_counters(card.library().version().value_or(""));
+    if (card.slot() >= CounterPage::kCards)
+        return s_unpublished;
+    CardCounters &entry = counters().cards[card.slot()];
+    if (value_of(entry.sessions) == 0) { // else a thread may be reading it
+        entry.bus_id[card.bus_id().copy(entry.bus_id.data(), entry.bus_id.size() - 1)] = '\0';
+        entry.module_id = card.module_id();
+        entry.memory_total_bytes = card.info().dram_size;
+    }
+    entry.sessions.fetch_add(1, std::memory_order_release);
+    return entry;
+}
+
 } // namespace
 
 Session::Session(Card &card, const CardIdentity &identity, const thunk::Device &device, Origin origin,
                  Result<thunk::Notifier> notifier)
-    : m_card(card), m_identity(identity), m_device(device), m_origin(origin),
+    : m_card(card), m_identity(identity), m_device(device), m_counters(find_counters(identity)), m_origin(origin),
       m_resets(origin == Origin::adopted ? count_resets(device) : std::nullopt),
       m_why_no_events(notifier ? "" : notifier.error().text) {
     const os::MutexLock lock(m_events_mutex);

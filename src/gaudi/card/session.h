@@ -5,6 +5,7 @@
 #pragma once
 
 #include "card_identity.h"
+#include "gaudi/counters/counters.h"
 #include "lock_ranks.h"
 #include "os/mutex.h"
 #include "result.h"
@@ -55,6 +56,8 @@ public:
 
     Card &card() const { return m_card; }
     const thunk::Device &device() const { return m_device; }
+    /// What this process counts on the card, over all sessions.
+    CardCounters &counters() const { return m_counters; }
     /// Whether the framework or the program opened the card, not this library.
     bool adopted() const { return m_origin == Origin::adopted; }
 
@@ -143,6 +146,7 @@ private:
     Card &m_card;
     const CardIdentity &m_identity;
     const thunk::Device m_device;
+    CardCounters &m_counters;
     const Origin m_origin;
     const std::optional<std::uint64_t> m_resets; // of an adopted card, when the session began
     const std::string m_why_no_events;

@@ -119,6 +119,7 @@ void CsEngine::post(Direction direction, Transfer &transfer) {
     const os::MutexLock lock(m_mutex);
     if (failed()) [[unlikely]] {
         transfer.failure = copy_failure();
+        Tally(*this).add(transfer);
         transfer.channel->finish(transfer);
         return;
     }

@@ -92,6 +92,7 @@ CsEngine::Batch &CsEngine::take_oldest(Lane &lane, Stream &stream) {
 void CsEngine::complete(Batch &batch, const Failure &failure) {
     Transfer *newest = nullptr, *oldest = nullptr;
     std::uint64_t ended = 0;
+    Tally tally(*this);
     for (unsigned i = 0; i < batch.parts; ++i) {
         Transfer &transfer = *batch.transfers[i];
         if (failure && !transfer.failure)
@@ -100,9 +101,11 @@ void CsEngine::complete(Batch &batch, const Failure &failure) {
             continue;
         ++ended;
         if (newest && newest->channel != transfer.channel) {
+            tally.flush();
             newest->channel->finish(*newest, *oldest);
             newest = nullptr;
         }
+        tally.add(transfer);
         if (!newest)
             oldest = &transfer;
         transfer.next = newest;
@@ -110,6 +113,7 @@ void CsEngine::complete(Batch &batch, const Failure &failure) {
     }
     batch.next = m_free;
     m_free = &batch;
+    tally.flush();
     if (newest)
         newest->channel->finish(*newest, *oldest);
     count_ended(ended);
@@ -191,6 +195,7 @@ void CsEngine::end_waiting() {
                 waiting->failure = copy_failure();
             waiting->emitted = waiting->length;
             if (waiting->batches == 0) {
+                Tally(*this).add(*waiting);
                 waiting->channel->finish(*waiting);
                 count_ended(1);
             }

@@ -53,7 +53,8 @@ public:
     /// From this length on, mapping host memory costs less than staging the copy; kNeverMapped where all is staged.
     static constexpr std::uint64_t kNeverMapped = UINT64_MAX;
     std::uint64_t worth_mapping() const { return m_worth_mapping; }
-    std::uint64_t submissions() const { return m_submissions.load(std::memory_order_relaxed); }
+    /// Of this engine; the card's counter has those of all its engines.
+    std::uint64_t submissions() const { return value_of(m_session.counters().submissions) - m_earlier_submissions; }
     /// Submissions that were given up although the card may still run them. Memory that they use is never unmapped.
     unsigned abandoned() const { return m_abandoned.load(std::memory_order_relaxed); }
 
@@ -64,7 +65,8 @@ public:
     virtual void release() = 0;
 
 protected:
-    explicit Engine(Session &session) : m_session(session) {}
+    explicit Engine(Session &session)
+        : m_session(session), m_earlier_submissions(value_of(session.counters().submissions)) {}
 
     /// A failure of the driver or the framework that may be over at the next try, for a bounded time.
     class Shortage {
@@ -98,13 +100,46 @@ protected:
     void count_ended(std::uint64_t copies) {
         m_posted.store(m_posted.load(std::memory_order_relaxed) - copies, std::memory_order_release);
     }
-    void count_submission() {
-        m_submissions.store(m_submissions.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
+    void count_submission() { count_up_exclusive(m_session.counters().submissions, 1); }
+    /// Counts transfers that have ended, those of one path together; the engine's lock is held for as long as it lives.
+    class Tally {
+    public:
+        explicit Tally(Engine &engine) : m_counters(engine.m_session.counters()) {}
+        ~Tally() { flush(); }
+        Tally(const Tally &) = delete;
+        Tally &operator=(const Tally &) = delete;
+
+        void add(const Transfer &transfer) {
+            if (transfer.failure) [[unlikely]] {
+                count_up_exclusive(m_counters.failed_transfers, 1);
+                return;
+            }
+            if (transfer.path != m_path) {
+                flush();
+                m_path = transfer.path;
+            }
+            m_copies += transfer.counts;
+            m_bytes += transfer.length;
+        }
+        /// Before the transfers are handed to their channel: its owner may read the counters at once.
+        void flush() {
+            if (m_bytes == 0)
+                return;
+            count_up_exclusive(m_counters.copies[static_cast<std::size_t>(m_path)], m_copies);
+            count_up_exclusive(m_counters.bytes[static_cast<std::size_t>(m_path)], m_bytes);
+            m_copies = m_bytes = 0;
+        }
+
+    private:
+        CardCounters &m_counters;
+        Path m_path = Path::self_test;
+        std::uint64_t m_copies = 0, m_bytes = 0;
+    };
     /// Ends the thread of arm(), once nothing is under way.
     void end_watch();
 
     Session &m_session;
+    const std::uint64_t m_earlier_submissions;
     std::uint64_t m_worth_mapping = kLeastMapped;
     std::atomic<unsigned> m_abandoned{0};
 
@@ -113,7 +148,6 @@ private:
 
     std::atomic<bool> m_failed{false};
     std::atomic<std::uint64_t> m_posted{0};
-    std::atomic<std::uint64_t> m_submissions{0};
     mutable os::Mutex m_failure_mutex{rank::kEngineFailure};
     Failure m_failure GAUDI_GUARDED_BY(m_failure_mutex), m_copy_failure GAUDI_GUARDED_BY(m_failure_mutex);
 

@@ -2,6 +2,7 @@
 #include "mover.h"
 
 #include "engine_slot.h"
+#include "gaudi/counters/counter_page.h"
 #include "gaudi/host/host_cache.h"
 #include "gaudi/memory/lost_memory.h"
 #include "os/format.h"
@@ -152,8 +153,10 @@ Result<Mover::Posted> Mover::post(const Operation &operation) {
         return Posted::done;
     Ends ends;
     if (!find_ends(operation.destination, operation.source, operation.length, ends))
-        if (auto located = locate_ends(operation.destination, operation.source, operation.length, ends); !located)
+        if (auto located = locate_ends(operation.destination, operation.source, operation.length, ends); !located) {
+            count_up(counters().refused_copies);
             return tl::unexpected(located.error());
+        }
     // Mostly one end is registered host memory that is mapped already.
     const bool up = ends.source.session != nullptr;
     HostRange *range = operation.range;
@@ -164,15 +167,20 @@ Result<Mover::Posted> Mover::post(const Operation &operation) {
             range->hold();
             if (const std::uint64_t mapped = range->find(*card.session, host)) [[likely]] {
                 if (up)
-                    start(*card.engine, Direction::up, mapped, operation.source, operation, range, card.flush);
+                    start(*card.engine, Direction::up, Path::up, mapped, operation.source, operation, range,
+                          card.flush);
                 else
-                    start(*card.engine, Direction::down, operation.destination, mapped, operation, range, false);
+                    start(*card.engine, Direction::down, Path::down, operation.destination, mapped, operation, range,
+                          false);
                 return Posted::started;
             }
             range->release();
         }
     }
-    return post_slowly(operation, ends);
+    auto posted = post_slowly(operation, ends);
+    if (!posted)
+        count_up(counters().refused_copies);
+    return posted;
 }
 
 Result<Mover::Posted> Mover::post_slowly(const Operation &operation, const Ends &ends) {
@@ -195,9 +203,10 @@ Result<Mover::Posted> Mover::post_slowly(const Operation &operation, const Ends 
     });
 }
 
-inline void Mover::start(Engine &engine, Direction direction, std::uint64_t destination, std::uint64_t source,
-                         const Operation &operation, HostRange *range, bool flush) {
+inline void Mover::start(Engine &engine, Direction direction, Path path, std::uint64_t destination,
+                         std::uint64_t source, const Operation &operation, HostRange *range, bool flush) {
     Transfer *transfer = m_channel.take();
+    transfer->path = path;
     transfer->source = source;
     transfer->destination = destination;
     transfer->length = operation.length;
@@ -226,15 +235,16 @@ bool Mover::post_between_cards(const Operation &operation, const Ends &ends) {
         return false;
     }
     to.region().note_peer_write();
-    start(*ends.source.engine, Direction::up, *mapped, operation.source, operation, import, ends.source.flush);
+    start(*ends.source.engine, Direction::up, Path::to_card, *mapped, operation.source, operation, import,
+          ends.source.flush);
     return true;
 }
 
 /// One copy by one card.
 Result<bool> Mover::post_on_one_card(const Operation &operation, const Ends &ends) {
     if (ends.source.session && ends.destination.session) {
-        start(*ends.source.engine, Direction::on_card, operation.destination, operation.source, operation, nullptr,
-              ends.source.flush);
+        start(*ends.source.engine, Direction::on_card, Path::within_card, operation.destination, operation.source,
+              operation, nullptr, ends.source.flush);
         return true;
     }
     const bool up = ends.source.session != nullptr;
@@ -261,7 +271,9 @@ Result<bool> Mover::post_mapped(const Operation &operation, const Ends &ends) {
         !range.is_worth_mapping(*card.session))
         return operation.length < kStageBelow && post_bounced(operation, ends);
     range.hold();
-    const auto mapped = range.map(*card.session, up ? operation.destination : operation.source);
+    const std::uint64_t host = up ? operation.destination : operation.source;
+    const bool known = range.find(*card.session, host) != 0;
+    const auto mapped = range.map(*card.session, host);
     if (!mapped) {
         range.release();
         if (range.is_dmabuf()) // the processor cannot stage it
@@ -270,9 +282,11 @@ Result<bool> Mover::post_mapped(const Operation &operation, const Ends &ends) {
         return false;
     }
     if (up)
-        start(*card.engine, Direction::up, *mapped, operation.source, operation, &range, ends.source.flush);
+        start(*card.engine, Direction::up, known ? Path::up : Path::up_mapped, *mapped, operation.source, operation,
+              &range, ends.source.flush);
     else
-        start(*card.engine, Direction::down, operation.destination, *mapped, operation, &range, false);
+        start(*card.engine, Direction::down, known ? Path::down : Path::down_mapped, operation.destination, *mapped,
+              operation, &range, false);
     return true;
 }
 
@@ -287,6 +301,7 @@ bool Mover::post_cached(const Operation &operation, const Ends &ends) {
     if (!cached)
         return false;
     cached->hold();
+    const bool known = cached->find(*card.session, host) != 0;
     const auto mapped = cached->map(*card.session, host);
     if (!mapped) {
         cached->release();
@@ -299,7 +314,8 @@ bool Mover::post_cached(const Operation &operation, const Ends &ends) {
         const std::unique_ptr<CachedUse> use(static_cast<CachedUse *>(user));
         use->done(use->user, error);
     };
-    start(*card.engine, up ? Direction::up : Direction::down, up ? *mapped : operation.destination,
+    const Path path = up ? (known ? Path::up : Path::up_mapped) : (known ? Path::down : Path::down_mapped);
+    start(*card.engine, up ? Direction::up : Direction::down, path, up ? *mapped : operation.destination,
           up ? operation.source : *mapped, kept, range, ends.source.flush);
     return true;
 }
@@ -331,6 +347,7 @@ bool Mover::post_bounced(const Operation &operation, const Ends &ends) {
               operation.length,
               *slice};
     Transfer *transfer = m_channel.take();
+    transfer->path = up ? Path::staged_up : Path::staged_down;
     transfer->source = up ? operation.source : *mapped;
     transfer->destination = up ? *mapped : operation.destination;
     transfer->length = operation.length;
@@ -358,15 +375,19 @@ Result<void> Mover::copy_now(std::uint64_t destination, std::uint64_t source, st
         return {};
     Ends ends;
     if (!find_ends(destination, source, length, ends))
-        if (auto located = locate_ends(destination, source, length, ends); !located)
+        if (auto located = locate_ends(destination, source, length, ends); !located) {
+            count_up(counters().refused_copies);
             return located;
+        }
     Failure failure = copy_once(ends, length);
     // UCP ends the process when this fails: one refused submission on an operational card is no reason yet.
     const auto failed = [](const Place &place) { return place.engine && place.engine->failed(); };
     if (failure && !failed(ends.destination) && !failed(ends.source))
         failure = copy_once(ends, length);
-    if (failure)
+    if (failure) {
+        count_up(counters().refused_copies);
         return tl::unexpected(*failure);
+    }
     return {};
 }
 
@@ -377,6 +398,7 @@ Failure Mover::copy_once(const Ends &ends, std::uint64_t length) {
     } state;
     if (ends.source.session && ends.source.session == ends.destination.session) {
         Transfer *transfer = m_short_channel.take();
+        transfer->path = Path::within_card;
         transfer->source = ends.source.address;
         transfer->destination = ends.destination.address;
         transfer->length = length;

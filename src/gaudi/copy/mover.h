@@ -20,7 +20,7 @@ class Mover {
 public:
     explicit Mover(Cards &cards)
         : m_cards(cards), m_stager(m_channel, m_ring, cards.all().size()),
-          m_short_stager(m_short_channel, m_short_ring, cards.all().size()) {}
+          m_short_stager(m_short_channel, m_short_ring, cards.all().size(), Stager::Refusals::left_to_caller) {}
     ~Mover() { settle(); }
     Mover(const Mover &) = delete;
     Mover &operator=(const Mover &) = delete;
@@ -90,7 +90,7 @@ private:
     bool post_cached(const Operation &operation, const Ends &ends);
     bool post_bounced(const Operation &operation, const Ends &ends);
     /// `range` is held, and released when the copy has ended.
-    void start(Engine &engine, Direction direction, std::uint64_t destination, std::uint64_t source,
+    void start(Engine &engine, Direction direction, Path path, std::uint64_t destination, std::uint64_t source,
                const Operation &operation, HostRange *range, bool flush);
 
     Failure copy_once(const Ends &ends, std::uint64_t length);

@@ -2,11 +2,13 @@
 #include "stager.h"
 
 #include "gaudi/card/card.h"
+#include "gaudi/counters/counter_page.h"
 #include "os/format.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace gaudi {
 namespace {
@@ -34,7 +36,7 @@ Result<void> Stager::post(const Place &destination, const Place &source, std::ui
         return tl::unexpected(error_no_memory());
     m_pieces.resize(BounceRing::kSlices);
     Copy &copy = *take_copy();
-    copy = {destination, source, length, 0, 0, false, nullptr, done, user, nullptr};
+    copy = {destination, source, length, 0, 0, false, false, nullptr, done, user, nullptr};
     ++m_live;
     if (!m_first)
         start_pieces(copy);
@@ -48,8 +50,8 @@ Result<void> Stager::post(const Place &destination, const Place &source, std::ui
 }
 
 void Stager::start_pieces(Copy &copy) {
-    if (m_abandoned && !copy.failure)
-        copy.failure = cancelled();
+    if (m_abandoned)
+        refuse(copy, cancelled());
     while (!copy.failure && copy.started < copy.length && start_piece(copy)) {
     }
 }
@@ -74,6 +76,8 @@ void Stager::end_copy(Copy &copy) {
     const Done done = copy.done;
     void *user = copy.user;
     const Failure failure = std::move(copy.failure);
+    if (copy.refused && m_refusals == Refusals::counted)
+        count_up(counters().refused_copies);
     copy.next = m_free; // before the call, which may post the next copy
     m_free = &copy;
     --m_live;
@@ -85,7 +89,7 @@ bool Stager::start_piece(Copy &copy) {
     const std::uint64_t length = std::min(kPiece, copy.length - copy.started);
     const auto slice = m_ring.take(length);
     if (!slice && !m_ring.has_memory()) // waiting would not help
-        copy.failure = std::make_shared<const Error>(error_no_memory());
+        refuse(copy, std::make_shared<const Error>(error_no_memory()));
     if (!slice)
         return false;
     Piece &piece = m_pieces[*slice];
@@ -101,7 +105,8 @@ bool Stager::start_piece(Copy &copy) {
 bool Stager::drain_piece(Piece &piece) {
     const Place &destination = piece.copy->destination;
     if (m_abandoned) {
-        end_piece(piece, cancelled());
+        refuse(*piece.copy, cancelled());
+        end_piece(piece, nullptr);
         return false;
     }
     if (destination.session)
@@ -115,13 +120,18 @@ bool Stager::drain_piece(Piece &piece) {
 bool Stager::post_piece(Piece &piece, const Place &place, bool up) {
     const auto staged = m_ring.map(*place.session, number(piece));
     if (!staged) {
-        end_piece(piece, std::make_shared<const Error>(
-                             Error{EIO, "map",
-                                   os::format("card {}: the memory to stage copies in cannot be mapped: {}",
-                                              place.session->card().bus_id(), staged.error().text)}));
+        refuse(*piece.copy, std::make_shared<const Error>(
+                                Error{EIO, "map",
+                                      os::format("card {}: the memory to stage copies in cannot be mapped: {}",
+                                                 place.session->card().bus_id(), staged.error().text)}));
+        end_piece(piece, nullptr);
         return false;
     }
+    const bool relayed = piece.copy->source.session && piece.copy->destination.session;
     Transfer *transfer = m_channel.take();
+    transfer->path = relayed ? (up ? Path::relayed_out : Path::relayed_in) : (up ? Path::staged_up : Path::staged_down);
+    // With its last piece, unless one has failed already. A relayed copy counts so on each of its cards.
+    transfer->counts = piece.offset + piece.length == piece.copy->length && !piece.copy->failure;
     transfer->source = up ? place.address + piece.offset : *staged;
     transfer->destination = up ? *staged : place.address + piece.offset;
     transfer->length = piece.length;
@@ -148,6 +158,14 @@ void Stager::handle_ended(Piece &piece, bool up, const Transfer &ended) {
     if (copy.pieces == 0 && !copy.waiting)
         end_copy(copy);
     pump();
+}
+
+/// The copy fails for a reason that no transfer has counted. The first failure of a copy is the one that counts.
+void Stager::refuse(Copy &copy, Failure why) {
+    if (copy.failure)
+        return;
+    copy.failure = std::move(why);
+    copy.refused = true;
 }
 
 void Stager::end_piece(Piece &piece, const Failure &failure, bool abandoned) {

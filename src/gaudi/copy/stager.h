@@ -25,13 +25,17 @@ class Stager {
 public:
     static constexpr std::uint64_t kPiece = 256 * 1024;
 
-    Stager(Channel &channel, BounceRing &ring, std::size_t cards) : m_channel(channel), m_ring(ring), m_cards(cards) {}
+    /// Who counts copies that fail without a failed transfer: no memory, no mapping, cancelled.
+    enum class Refusals { counted, left_to_caller };
+
+    Stager(Channel &channel, BounceRing &ring, std::size_t cards, Refusals refusals = Refusals::counted)
+        : m_channel(channel), m_ring(ring), m_cards(cards), m_refusals(refusals) {}
     Stager(const Stager &) = delete;
     Stager &operator=(const Stager &) = delete;
 
     using Done = void (*)(void *user, const Error *error);
 
-    /// `done` is called from the channel's dispatch or from pump().
+    /// A copy that is refused at once is the caller's to count. `done` is called from the channel's dispatch or from pump().
     Result<void> post(const Place &destination, const Place &source, std::uint64_t length, Done done, void *user);
     bool idle() const { return m_live == 0; }
     /// The interface is being closed: memory of its users is not written any more.
@@ -48,6 +52,7 @@ private:
         std::uint64_t started = 0; // bytes that have got a piece
         unsigned pieces = 0;       // under way
         bool waiting = false;      // in the queue
+        bool refused = false;      // the failure is not that of a transfer
         Failure failure;
         Done done = nullptr;
         void *user = nullptr;
@@ -65,6 +70,7 @@ private:
     bool start_piece(Copy &copy);
     bool drain_piece(Piece &piece); // from the ring to its destination
     bool post_piece(Piece &piece, const Place &place, bool up);
+    void refuse(Copy &copy, Failure why);
     void end_piece(Piece &piece, const Failure &failure, bool abandoned = false);
     void handle_ended(Piece &piece, bool up, const Transfer &ended);
     void end_copy(Copy &copy);
@@ -73,6 +79,7 @@ private:
     Channel &m_channel;
     BounceRing &m_ring;
     const std::size_t m_cards;
+    const Refusals m_refusals;
     bool m_abandoned = false;
     std::vector<Piece> m_pieces;                // by the number of their slice
     Copy *m_first = nullptr, *m_last = nullptr; // not wholly started, or failed before a piece was under way

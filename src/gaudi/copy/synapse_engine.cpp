@@ -102,6 +102,7 @@ void SynapseEngine::post(Direction direction, Transfer &transfer) {
 void SynapseEngine::end(Transfer &transfer, const Failure &failure) {
     transfer.failure = failure;
     transfer.emitted = transfer.length;
+    Tally(*this).add(transfer);
     transfer.channel->finish(transfer);
     count_ended(1);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gaudi/card/result.h"
+#include "gaudi/counters/counters.h"
 
 #include <atomic>
 #include <cstdint>
@@ -27,6 +28,8 @@ struct Transfer {
     Done done = nullptr; // called from Channel::dispatch
     void *user = nullptr;
     void (*callback)(void *user, const Error *error) = nullptr; // for a `done` that only calls this
+    Path path = Path::self_test;
+    bool counts = true;                           // as a copy: of the pieces of one copy, the last does
     bool flush = false;                           // the source may hold a NIC's writes: flush them to the card first
     std::atomic<std::uint64_t> *copies = nullptr; // of the host range that is held until the copy has ended
 
@@ -53,6 +56,7 @@ public:
             grow();
         Transfer *transfer = m_free;
         m_free = transfer->next;
+        transfer->counts = true;
         transfer->flush = false;
         transfer->copies = nullptr;
         transfer->emitted = 0;

@@ -2,6 +2,7 @@
 #include "host_memory.h"
 
 #include "gaudi/card/settings.h"
+#include "gaudi/counters/counter_page.h"
 
 #include <unistd.h>
 
@@ -31,6 +32,11 @@ HostMemory &HostMemory::get() {
 
 std::vector<HostMemory::Entry>::iterator HostMemory::find(const AccountedRange &range) {
     return std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
+}
+
+void HostMemory::set_length(std::uint64_t length) {
+    m_length = length;
+    counters().mapped_host_bytes.store(length, std::memory_order_relaxed);
 }
 
 bool HostMemory::make_room(const AccountedRange &range, std::uint64_t length) {
@@ -67,7 +73,7 @@ bool HostMemory::evict_one(const AccountedRange &except, std::vector<HostMapping
         const Entry *entry = by_use.back();
         if (!entry->range->unmap_if_idle(later))
             continue;
-        m_length -= entry->length;
+        set_length(m_length - entry->length);
         m_mappings -= entry->mappings;
         m_entries.erase(m_entries.begin() + (entry - m_entries.data()));
         return true;
@@ -81,7 +87,7 @@ bool HostMemory::add(AccountedRange &range, std::uint64_t length, const Session 
         return false;
     s_clock.fetch_add(1, std::memory_order_relaxed);
     if (range.evictable()) {
-        m_length += length;
+        set_length(m_length + length);
         ++m_mappings;
     }
     if (const auto known = find(range); known != m_entries.end()) {
@@ -112,7 +118,7 @@ void HostMemory::unmap_all(const Session &session) {
                 entry.length -= share;
                 entry.mappings -= *ended;
                 if (entry.range->evictable()) {
-                    m_length -= share;
+                    set_length(m_length - share);
                     m_mappings -= *ended;
                 }
             }
@@ -131,7 +137,7 @@ void HostMemory::remove(AccountedRange &range) {
     if (known == m_entries.end())
         return;
     if (range.evictable()) {
-        m_length -= known->length;
+        set_length(m_length - known->length);
         m_mappings -= known->mappings;
     }
     m_entries.erase(known);

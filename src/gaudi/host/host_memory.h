@@ -73,6 +73,7 @@ private:
     HostMemory() = default;
     std::vector<Entry>::iterator find(const AccountedRange &range) GAUDI_REQUIRES(m_mutex);
     bool evict_one(const AccountedRange &except, std::vector<HostMapping> &later) GAUDI_REQUIRES(m_mutex);
+    void set_length(std::uint64_t length) GAUDI_REQUIRES(m_mutex);
 
     static std::atomic<std::uint64_t> s_clock;
 

@@ -48,9 +48,14 @@ Result<std::uint64_t> allocate(Card &card, const AllocationRequest &request) {
     if (!session)
         return tl::unexpected(session.error());
     if ((*session)->adopted())
-        if (const Synapse *synapse = FrameworkMemory::find_allocator(card))
-            return request.tentative ? tl::unexpected(error_uncertain(card))
-                                     : (*session)->get<FrameworkMemory>().allocate(*synapse, request);
+        if (const Synapse *synapse = FrameworkMemory::find_allocator(card)) {
+            if (request.tentative)
+                return tl::unexpected(error_uncertain(card));
+            auto allocated = (*session)->get<FrameworkMemory>().allocate(*synapse, request);
+            if (!allocated)
+                count_up((*session)->counters().failed_allocations);
+            return allocated;
+        }
     auto allocated = (*session)->get<Arena>().allocate(request);
     if (!allocated && (*session)->adopted() && is_drivers_shortage(allocated.error()))
         return tl::unexpected(error_framework_holds_all(card, allocated.error()));

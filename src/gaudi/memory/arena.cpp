@@ -31,6 +31,13 @@ Result<std::uint64_t> Arena::allocate(const AllocationRequest &request) {
     if (m_session.inherited()) // before the lock, which a thread of the parent may have held
         return tl::unexpected(m_session.why_unusable());
     const os::MutexLock lock(m_mutex);
+    auto allocated = try_allocate(request);
+    if (!allocated && !request.tentative)
+        count_up(m_session.counters().failed_allocations); // the framework's memory counts there too
+    return allocated;
+}
+
+Result<std::uint64_t> Arena::try_allocate(const AllocationRequest &request) {
     if (!m_session.usable() || m_vacated)
         return tl::unexpected(m_session.why_unusable());
     retry_deferred_unmaps();
@@ -53,8 +60,12 @@ Result<std::uint64_t> Arena::allocate(const AllocationRequest &request) {
 Result<std::uint64_t> Arena::allocate_fixed(const AllocationRequest &request) {
     for (Region *block : m_blocks)
         if (block->contains(request.fixed, request.length)) {
-            if (block->block()->heap.allocate_at(request.fixed - block->base(), request.length))
+            Heap &heap = block->block()->heap;
+            const std::uint64_t used = heap.used();
+            if (heap.allocate_at(request.fixed - block->base(), request.length)) {
+                count_used(used, heap.used());
                 return request.fixed;
+            }
             return refuse(EEXIST, m_card,
                           os::format("the requested address {:#x} is allocated already", request.fixed));
         }
@@ -69,18 +80,23 @@ Result<std::uint64_t> Arena::allocate_fixed(const AllocationRequest &request) {
     auto block = add_block(request.fixed - hint + request.length, hint, request.limit);
     if (!block)
         return tl::unexpected(block.error());
-    if ((*block)->base() == hint && (*block)->block()->heap.allocate_at(request.fixed - hint, request.length))
+    Heap &heap = (*block)->block()->heap;
+    if ((*block)->base() == hint && heap.allocate_at(request.fixed - hint, request.length)) {
+        count_used(0, heap.used());
         return request.fixed;
+    }
     give_back(m_blocks.size() - 1);
     return refuse(EEXIST, m_card, os::format("the driver maps nothing at {:#x}, the requested address", request.fixed));
 }
 
 std::optional<std::uint64_t> Arena::allocate_in(Region &block, const AllocationRequest &request) {
     Region::Block &owned = *block.block();
+    const std::uint64_t used = owned.heap.used();
     const bool first = owned.heap.empty();
     const auto offset = owned.heap.allocate(request.length, request.alignment, block.base());
     if (!offset)
         return {};
+    count_used(used, owned.heap.used());
     if (block.export_deferred())
         retry_export(block);
     if (first) // the next allocations are assumed to be of the same size
@@ -99,8 +115,10 @@ bool Arena::free(std::uint64_t address) {
     if (is_abandoned({address, 1}))
         return true;
     Heap &heap = (*holder)->block()->heap;
+    const std::uint64_t used = heap.used();
     if (!heap.free(address - (*holder)->base()))
         return false;
+    count_used(used, heap.used());
     if (heap.empty()) {
         // One empty block of the ordinary size stays: programs that allocate and free in turn pay nothing. A framework
         // that shares the card needs the memory more.
@@ -128,6 +146,16 @@ bool Arena::is_abandoned(Range range) const {
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
+
+void Arena::count_used(std::uint64_t before, std::uint64_t after) {
+    count_up_exclusive(m_session.counters().memory_used_bytes, after - before); // modulo 2^64, so it may go down
+}
+
+void Arena::count_held() {
+    CardCounters &counters = m_session.counters();
+    counters.memory_held_bytes.store(held(), std::memory_order_relaxed);
+    counters.deferred_unmaps_pending.store(m_deferred.size(), std::memory_order_relaxed);
+}
 
 std::uint64_t Arena::held() const {
     std::uint64_t bytes = 0;
@@ -249,6 +277,7 @@ Result<Region *> Arena::add_block(std::uint64_t length, std::uint64_t hint, std:
         region->defer_export();
     m_blocks.push_back(region);
     ++m_changes;
+    count_held();
     LiveMappings::get().publish(*region);
     return region;
 }
@@ -268,6 +297,7 @@ void Arena::give_back(std::size_t index) {
     ++m_changes;
     m_blocks.erase(m_blocks.begin() + static_cast<std::ptrdiff_t>(index));
     const bool abandoned = is_abandoned({region->base(), region->size()});
+    count_used(region->block()->heap.used(), 0);
     if (m_session.card_lost())
         LostMemory::get().add(m_card, {region->base(), region->size()});
     LiveMappings::get().withdraw(*region); // registrations end before the mapping does
@@ -280,7 +310,9 @@ void Arena::give_back(std::size_t index) {
         unmap.allocation.detach();
     } else if (!unmap.mapping.release() || !unmap.allocation.release()) {
         m_deferred.push_back(std::move(unmap));
+        count_up_exclusive(m_session.counters().deferred_unmaps, 1);
     }
+    count_held();
 }
 
 bool Arena::give_back_empty() {
@@ -294,14 +326,19 @@ bool Arena::give_back_empty() {
 }
 
 bool Arena::retry_deferred_unmaps(RetryPace::Need need) {
-    return std::erase_if(m_deferred, [&](DeferredUnmap &deferred) {
-               if (!deferred.pace.is_due(need))
-                   return false;
-               const bool ended = deferred.mapping.release() && deferred.allocation.release();
-               if (!ended)
-                   deferred.pace.note_refusal();
-               return ended;
-           }) != 0;
+    if (m_deferred.empty())
+        return false;
+    const bool any = std::erase_if(m_deferred, [&](DeferredUnmap &deferred) {
+                         if (!deferred.pace.is_due(need))
+                             return false;
+                         const bool ended = deferred.mapping.release() && deferred.allocation.release();
+                         if (!ended)
+                             deferred.pace.note_refusal();
+                         return ended;
+                     }) != 0;
+    if (any)
+        count_held();
+    return any;
 }
 
 void Arena::give_back_all() {
@@ -342,6 +379,7 @@ void Arena::release() {
         deferred.allocation.detach();
     }
     m_deferred.clear();
+    count_held();
     const os::MutexLock abandoned_lock(m_abandoned_mutex);
     m_abandoned.clear();
 }

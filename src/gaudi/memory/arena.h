@@ -54,6 +54,7 @@ private:
         RetryPace pace{};
     };
 
+    Result<std::uint64_t> try_allocate(const AllocationRequest &request) GAUDI_REQUIRES(m_mutex);
     Result<std::uint64_t> allocate_fixed(const AllocationRequest &request) GAUDI_REQUIRES(m_mutex);
     std::optional<std::uint64_t> allocate_in(Region &block, const AllocationRequest &request) GAUDI_REQUIRES(m_mutex);
     Result<Region *> add_block(std::uint64_t length, std::uint64_t hint, std::uint64_t limit) GAUDI_REQUIRES(m_mutex);
@@ -69,6 +70,8 @@ private:
     /// At an allocation or a free; `need` says what for. Whether any succeeded.
     bool retry_deferred_unmaps(RetryPace::Need need = RetryPace::Need::none) GAUDI_REQUIRES(m_mutex);
     bool is_abandoned(Range range) const; // whether any allocation in it is
+    void count_used(std::uint64_t before, std::uint64_t after) GAUDI_REQUIRES(m_mutex);
+    void count_held() GAUDI_REQUIRES(m_mutex);
 
     Session &m_session;
     Card &m_card;

@@ -32,8 +32,7 @@ void report_ambiguous(const Card &first, const Card &second, std::uint64_t addre
                         address, first.number(), first.bus_id(), second.number(), second.bus_id())});
 }
 
-bool confirm(Region &region) {
-    const std::uint64_t generation = region.generation();
+bool confirm(Region &region, std::uint64_t generation) {
     if (region.origin() != Region::Origin::probed || LiveMappings::get().is_notifying())
         return true;
     Session &session = region.session();
@@ -67,7 +66,7 @@ Region *ForeignMappings::publish(Range range, Region::Origin origin, std::uint64
             return known;
         }
     } else {
-        withdraw_overlapping(range);
+        withdraw_overlapping(range, id); // a probe may have found the mapping since it was noted
     }
     LiveMappings::get().publish(*region);
     const std::uint64_t generation = region->generation();
@@ -113,7 +112,7 @@ void ForeignMappings::withdraw(Region &region, std::uint64_t generation) {
     RegionPool::get().give_back(region);
 }
 
-void ForeignMappings::withdraw_overlapping(Range range) {
+void ForeignMappings::withdraw_overlapping(Range range, std::uint64_t live_id) {
     std::vector<std::pair<Region *, std::uint64_t>> gone;
     {
         const os::MutexLock lock(m_mutex);
@@ -125,7 +124,8 @@ void ForeignMappings::withdraw_overlapping(Range range) {
             if (!mapping.region || range.base >= next->first + mapping.size)
                 continue;
             gone.emplace_back(mapping.region, mapping.generation);
-            mapping.handle = 0; // of an allocation that was unmapped: withdraw() drops the entry
+            if (mapping.id != live_id)
+                mapping.handle = 0; // of an allocation that was unmapped: withdraw() drops the entry
         }
     }
     for (const auto &[region, generation] : gone)

@@ -64,8 +64,9 @@ public:
     Region *publish(Range range, Region::Origin origin) { return publish(range, origin, 0); }
     /// Forgets a mapping, unless its region has another generation by now.
     void withdraw(Region &region, std::uint64_t generation);
-    /// Forgets the mappings in a range that the driver has given away again.
-    void withdraw_overlapping(Range range);
+    /// Forgets the mappings in a range that the driver has given away again. Of the one with `live_id`, only a region that a
+    /// probe published is withdrawn.
+    void withdraw_overlapping(Range range, std::uint64_t live_id = 0);
     /// Whether a mapping at `base` is not to be used because the framework unmaps it. Waits for its call to the driver.
     bool is_being_unmapped(std::uint64_t base);
 
@@ -106,8 +107,9 @@ private:
     std::atomic<std::uint64_t> m_ended_count{0};
 };
 
-/// Whether a foreign mapping is there still, as far as the driver can tell now. If not, it is forgotten.
-bool confirm(Region &region);
+/// Whether a foreign mapping of this generation is there still, as far as the driver can tell now. If not, it is forgotten.
+bool confirm(Region &region, std::uint64_t generation);
+inline bool confirm(Region &region) { return confirm(region, region.generation()); }
 /// Reports, once, that two cards of this process have memory at one address.
 void report_ambiguous(const Card &first, const Card &second, std::uint64_t address);
 

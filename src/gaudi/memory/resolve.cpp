@@ -20,7 +20,7 @@ Resolved detail::resolve_slowly(Cards &cards, std::uint64_t address, std::uint64
         if (generation == 0)
             continue; // it ended meanwhile
         if (was_known && region->origin() == Region::Origin::probed && region->generation() == generation) {
-            if (!confirm(*region))
+            if (!confirm(*region, generation))
                 continue;
             if (!region->contains(address, length) && !LiveMappings::get().is_notifying()) {
                 // The driver confirms a start and a length. A longer mapping may have replaced it.
