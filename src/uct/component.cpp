@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "component.h"
 
+#include "exit_summary.h"
 #include "md.h"
 #include "ucx/log.h"
 #include "unpacked_key.h"
@@ -35,7 +36,8 @@ Component::Component(const Host &host) : uct_component{}, m_cards(host), m_table
     copy_name(name, kComponentName);
     fill_component<Component>(*this);
     md_config = config_entry("Gaudi memory domain", "GAUDI_COPY_", m_tables.md.data(), sizeof(MdConfig));
-    cm_config = config_entry("", "", nullptr, 0);
+    // The component is no connection manager: the place of its settings lists those of the process with UCX.
+    cm_config = config_entry("Gaudi", kProcessPrefix, m_tables.process.data(), sizeof(ProcessConfig));
     list_init(tl_list);
     // Upstream's export-only transport is called gaudi_gdr, UCX's alias "gaudi" means only that name, and launch lines
     // use both: the transport answers to it too.
@@ -92,6 +94,8 @@ Result<void> Component::md_open(const char *, const uct_md_config *config, uct_m
                            m_tables.expects_framework(m_cards.host()));
     if (!opened)
         return tl::unexpected(opened.error());
+    if (m_tables.wants_summary(m_cards.host()))
+        print_summary_at_exit();
     *md = *opened;
     return {};
 }

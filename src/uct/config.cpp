@@ -41,6 +41,12 @@ ConfigTables::ConfigTables(const Host &host)
         if (key.name)
             key.offset -= offsetof(IfaceConfig, bandwidth);
 
+    process = {{
+        {"STATS", "n",
+         "Whether the process prints a summary of its copies, memory and errors on each card when it exits, on stderr.",
+         offsetof(ProcessConfig, stats), parser_of(m_switch)},
+        {},
+    }};
     md = {{
         {"", "", nullptr, 0, host.table_parser(host.call().uct_md_config_table)},
         {"DEVICE", "auto",
@@ -98,6 +104,14 @@ ConfigTables::ConfigTables(const Host &host)
     cpy[rows.size()] = m_framework[0];
     gdr[rows.size()] = {"DEVICE_ID", "0", "The same as UCX_GAUDI_COPY_DEVICE=module:N, for existing launch lines.",
                         offsetof(IfaceConfig, device_id), host.uint_parser()};
+}
+
+bool ConfigTables::wants_summary(const Host &host) const {
+    std::array<ucs_config_field, 2> rows = process;
+    ucs_config_global_list_entry table{"GAUDI", kProcessPrefix, rows.data(), sizeof(ProcessConfig), {}, 0};
+    ProcessConfig config{};
+    const ucs_status_t status = host.call().ucs_config_parser_fill_opts(&config, &table, "UCX_", 1);
+    return status == UCS_OK && config.stats == UCS_YES;
 }
 
 bool ConfigTables::expects_framework(const Host &host) const {

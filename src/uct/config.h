@@ -16,6 +16,7 @@ using thunk::Result;
 
 inline constexpr const char *kComponentName = "gaudi_copy";
 inline constexpr const char *kCpyPrefix = "GAUDI_CPY_";
+inline constexpr const char *kProcessPrefix = "GAUDI_";
 
 struct MdConfig {
     char super; // filled by UCX's own table of memory domains
@@ -24,6 +25,11 @@ struct MdConfig {
     ucx::ucs_ternary_auto_value_t dmabuf;
     double open_timeout; // seconds
     std::size_t max_mapped_host;
+};
+
+/// Settings of the process, whatever domains and interfaces it has.
+struct ProcessConfig {
+    ucx::ucs_ternary_auto_value_t stats; // yes or no
 };
 
 struct IfaceConfig {
@@ -50,7 +56,10 @@ public:
     /// The user's UCX_GAUDI_CPY_FRAMEWORK, of the environment or ucx.conf. UCX reads the settings of a transport only after
     /// the domain has said what it offers, so the domain has this one read before.
     bool expects_framework(const ucx::Host &host) const;
+    /// The user's UCX_GAUDI_STATS.
+    bool wants_summary(const ucx::Host &host) const;
 
+    std::array<ucx::ucs_config_field, 2> process;
     std::array<ucx::ucs_config_field, 7> md;
     std::array<ucx::ucs_config_field, 7> cpy; // transport gaudi_cpy
     std::array<ucx::ucs_config_field, 7> gdr; // the same under the name gaudi_gdr

@@ -3,6 +3,7 @@
 
 #include "gaudi/card/settings.h"
 #include "gaudi/card/verification_record.h"
+#include "gaudi/counters/counter_page.h"
 #include "os/format.h"
 #include "ucx/log.h"
 #include "unpacked_key.h"
@@ -361,6 +362,7 @@ ucs_status_t Iface::copy_now(std::uint64_t destination, std::uint64_t source, st
 }
 
 ucs_status_t Iface::refuse_key(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
+    count_up(counters().refused_copies);
     const UnpackedKey *unpacked = UnpackedKey::from(rkey);
     if (!unpacked)
         return refuse(UCS_ERR_INVALID_PARAM,

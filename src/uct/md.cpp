@@ -319,11 +319,15 @@ ucs_status_t Md::describe(const Resolved &memory, std::uint64_t address, std::si
     if (!m_dmabuf || !region.exportable() || length > region.export_size() - offset)
         return UCS_OK;
     auto exported = region.dmabuf();
+    CardCounters &counted = region.session().counters();
     if (exported) {
         attr->dmabuf_fd = exported->detach();
+        count_up(counted.exports);
+        count_up(counted.exported_bytes, length);
         m_ucx_cards.advise_on_refused_dmabuf();
         return UCS_OK;
     }
+    count_up(counted.failed_exports);
     if (!memory.is_current())
         return UCS_ERR_INVALID_ADDR;
     if (region.origin() != Region::Origin::probed && !region.exportable())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx_cards.h"
 
+#include "gaudi/counters/counter_page.h"
 #include "gaudi/host/host_cache.h"
 #include "gaudi/memory/tensor_handle.h"
 #include "os/format.h"
@@ -116,6 +117,7 @@ void UcxCards::start_listening(Cards &cards) {
         for (const Range range : tensor_handle_ranges()) // for the warning before UCX reads from a handle
             mark_unknown_in_memtype_cache(range);
         LiveMappings::get().add_listener(cards, *this);
+        add_counter_files(m_counter_files.emplace(CounterFiles{m_host, cards}));
         watch_host_memory();
     });
 }
@@ -199,6 +201,8 @@ void UcxCards::card_lost(const Card &card) {
 }
 
 void UcxCards::session_began(Session &session) {
+    if (const std::string why = why_not_published(); !why.empty())
+        GAUDI_UCX_LOG(m_host, DEBUG, "ucx_gaudi top will not show this process: %s", why.c_str());
     if (const auto watched = m_events.watch(session); !watched)
         GAUDI_UCX_LOG(
             m_host, DIAG,

@@ -5,12 +5,14 @@
 
 #include "card_events.h"
 #include "config.h"
+#include "counter_files.h"
 #include "gaudi/memory/live_mappings.h"
 #include "ucx/host.h"
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace gaudi::uct {
@@ -63,6 +65,7 @@ private:
     std::atomic<ucx::ucs_ternary_auto_value_t> m_dmabuf{ucx::UCS_TRY};
     std::atomic<bool> m_reported_staged{false}, m_advised{false};
     std::once_flag m_listening;
+    std::optional<CounterFiles> m_counter_files; // once listening
 };
 
 } // namespace gaudi::uct

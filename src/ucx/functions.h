@@ -68,6 +68,14 @@ void ucs_config_help_table(char *text, std::size_t size, const void *arg);
 void ucs_config_doc_nop(ucs_string_buffer *text, const void *arg);
 void ucs_config_doc_key_value(ucs_string_buffer *text, const void *arg);
 
+using ucs_vfs_file_read_cb_t = void (*)(void *object, ucs_string_buffer *text, void *arg_ptr, std::uint64_t arg_u64);
+using ucs_vfs_refresh_cb_t = void (*)(void *object);
+ucs_status_t ucs_vfs_obj_add_dir(void *parent, void *object, const char *relative_path, ...);
+ucs_status_t ucs_vfs_obj_add_ro_file(void *object, ucs_vfs_file_read_cb_t read, void *arg_ptr, std::uint64_t arg_u64,
+                                     const char *relative_path, ...);
+void ucs_vfs_obj_set_dirty(void *object, ucs_vfs_refresh_cb_t refresh);
+void ucs_string_buffer_appendf(ucs_string_buffer *text, const char *format, ...);
+
 // ---- libuct
 void uct_component_register(uct_component *component);
 void uct_tl_register(uct_component *component, uct_tl *tl);
@@ -181,7 +189,12 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
     X(ucs_config_doc_nop)                                                                                              \
     X(ucs_config_doc_key_value)
 
-#define GAUDI_UCX_UCS_OPTIONAL(X) X(ucs_memtype_cache_global_create)
+#define GAUDI_UCX_UCS_OPTIONAL(X)                                                                                      \
+    X(ucs_memtype_cache_global_create)                                                                                 \
+    X(ucs_vfs_obj_add_dir)                                                                                             \
+    X(ucs_vfs_obj_add_ro_file)                                                                                         \
+    X(ucs_vfs_obj_set_dirty)                                                                                           \
+    X(ucs_string_buffer_appendf)
 
 #define GAUDI_UCX_UCM_REQUIRED(X)                                                                                      \
     X(ucm_event_installer_list)                                                                                        \

@@ -47,8 +47,10 @@ TEST_F(Registration, host_memory_beyond_max_mapped_host_is_unmapped_and_mapped_a
     Domain domain(Settings{{"MAX_MAPPED_HOST", "1536kb"}});
     const Transport transport(domain);
     const Buffer buffer(domain, kMiB);
-    Bytes warm(64 * kKiB);
-    ASSERT_EQ(transport.put(warm.data(), buffer.address(), warm.size()), UCS_OK); // starts the engine
+    Bytes warm(64 * kKiB); // starts the engine; registered, so that no mapping of it stays to be evicted
+    const uct_mem_h registered = domain.reg(warm.data(), warm.size());
+    ASSERT_EQ(transport.put(warm.data(), buffer.address(), warm.size(), registered), UCS_OK);
+    ASSERT_EQ(domain.dereg(registered), UCS_OK);
     std::array<Bytes, 2> host = {pattern(kMiB, 1), pattern(kMiB, 2)};
     const std::array memh = {domain.reg(host[0].data(), host[0].size()), domain.reg(host[1].data(), host[1].size())};
     const auto copy = [&](std::size_t which) {
