@@ -40,11 +40,13 @@ RunOptions recorded_server(const Recording &recording) {
 }
 
 /// Starts this program again with the software Gaudi: a recording must not run on a card that happens to be here.
-int replay_on_softgaudi(const std::string &file, const Recording &recording) {
+int replay_on_softgaudi(const std::string &file, const Recording &recording, bool json) {
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
     RunOptions options = recorded_server(recording);
     options.command = {self.string(), "replay", std::filesystem::absolute(file, error).string()};
+    if (json)
+        options.command.emplace_back("--json");
     return run_program(options);
 }
 
@@ -61,14 +63,14 @@ bool is_software(const ReplayLibrary &library) {
 
 } // namespace
 
-int run_replay(const std::string &file) {
+int run_replay(const std::string &file, bool json) {
     const auto recording = Recording::read(file);
     if (!recording) {
         os::print(stderr, "ucx_gaudi: {}\n", recording.error());
         return 2;
     }
     if (!std::getenv("GAUDI_THUNK"))
-        return replay_on_softgaudi(file, *recording);
+        return replay_on_softgaudi(file, *recording, json);
     const auto library = ReplayLibrary::find();
     if (!library) {
         os::print(stderr, "ucx_gaudi: {}\n", library.error());
@@ -79,7 +81,7 @@ int run_replay(const std::string &file) {
                   library->path());
         return 2;
     }
-    return replay_calls(*library, *recording);
+    return replay_calls(*library, *recording, json);
 }
 
 } // namespace gaudi::cli

@@ -7,6 +7,6 @@
 namespace gaudi::cli {
 
 /// Returns 0 if all answers are those of the recording, 1 if some differ or nothing can be replayed.
-int run_replay(const std::string &file);
+int run_replay(const std::string &file, bool json);
 
 } // namespace gaudi::cli

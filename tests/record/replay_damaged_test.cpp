@@ -38,7 +38,7 @@ protected:
             m_library = std::move(*library);
         }
         ::testing::internal::CaptureStdout();
-        const int code = gaudi::cli::replay_calls(*m_library, *recording);
+        const int code = gaudi::cli::replay_calls(*m_library, *recording, false);
         return {code, ::testing::internal::GetCapturedStdout(), ""};
     }
     void expect_end(const std::string &what) {
