@@ -19,12 +19,13 @@ ALLOWED = {
 
     # The device layer, free of UCX: its folders in the order in which they stand on each other.
     "src/gaudi": ["src/os", "src/thunk"],  # files beside the folders, which all of them may use
-    "src/gaudi/card": ["src/os", "src/thunk", "src/gaudi"],
-    "src/gaudi/framework": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/card"],
-    "src/gaudi/host": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/card", "src/gaudi/framework"],
-    "src/gaudi/memory": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/card", "src/gaudi/framework",
+    "src/gaudi/counters": ["src/os", "src/thunk", "src/gaudi"],
+    "src/gaudi/card": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/counters"],
+    "src/gaudi/framework": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/counters", "src/gaudi/card"],
+    "src/gaudi/host": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/counters", "src/gaudi/card", "src/gaudi/framework"],
+    "src/gaudi/memory": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/counters", "src/gaudi/card", "src/gaudi/framework",
                          "src/gaudi/host"],
-    "src/gaudi/copy": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/card", "src/gaudi/framework", "src/gaudi/host",
+    "src/gaudi/copy": ["src/os", "src/thunk", "src/gaudi", "src/gaudi/counters", "src/gaudi/card", "src/gaudi/framework", "src/gaudi/host",
                        "src/gaudi/memory"],
 
     "src/ucx": ["src/os", "src/thunk/error.h", "src/thunk/current_exception.h"],  # errors become UCX's status codes; nothing of the device
@@ -40,10 +41,24 @@ ALLOWED = {
     "src/record": ["src/os", "src/thunk/abi.h"],  # a drop-in libhl-thunk, loaded into any program
     # A program of its own: it loads UCX as any other does.
     "src/cli": ["src/os", "src/thunk", "src/gaudi/", "src/record", "src/cli/verify/verify.h",
-                "src/cli/verify/verify_options.h", "src/cli/doctor/doctor.h", "src/cli/doctor/doctor_options.h"],
-    "src/cli/verify": ["src/os", "src/thunk", "src/gaudi/", "src/cli"],
+                "src/cli/verify/verify_options.h", "src/cli/doctor/doctor.h", "src/cli/doctor/doctor_options.h",
+                "src/cli/doctor/collect.h", "src/cli/info/info.h", "src/cli/topo/topo.h", "src/cli/explain/explain.h", "src/cli/explain/side.h",
+                "src/cli/bench/bench.h", "src/cli/bench/bench_options.h", "src/cli/top/top.h",
+                "src/cli/top/top_options.h"],
+    "src/cli/verify": ["src/os", "src/thunk", "src/gaudi/", "src/cli", "src/cli/doctor/collect.h"],
     "src/cli/doctor": ["src/os", "src/thunk", "src/gaudi/", "src/cli",
                        "src/cli/verify/bench.h", "src/cli/verify/rdma_loopback.h"],  # its round trip copies as verify does
+    "src/cli/info": ["src/os", "src/cli", "src/cli/doctor"],  # another view of doctor's facts
+    "src/cli/topo": ["src/os", "src/cli", "src/cli/doctor"],  # shows facts of doctor
+    # The cause is a check of doctor. Its memory is that of the core in the process; UCX is loaded at run time.
+    "src/cli/explain": ["src/os", "src/thunk", "src/gaudi/", "src/cli", "src/cli/doctor", "src/buffer/buffer.h",
+                        "src/ucx/abi_ucs.h"],
+    "src/cli/bench": ["src/os", "src/thunk", "src/gaudi/", "src/cli",
+                      "src/cli/verify/bench.h", "src/cli/verify/interrupt.h",  # patterns of bytes, and the same long runs
+                      "src/cli/verify/rdma_loopback.h", "src/cli/verify/report_file.h",
+                      "src/cli/doctor/collect.h", "src/cli/doctor/facts.h", "src/cli/doctor/machine.h",
+                      "src/cli/topo/server.h"],  # which NICs take dma-bufs, and which is the nearest
+    "src/cli/top": ["src/os", "src/thunk", "src/gaudi/counters", "src/cli"],
 
     "soft/common": ["src/os"],
     "soft/gaudi": ["src/os", "soft/common", "src/thunk/abi.h"],  # softgaudi implements that ABI

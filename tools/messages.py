@@ -27,9 +27,20 @@ OTHER_FILES = {
     **{f"cli/doctor/checks_{group}.cpp": "sentences of `ucx_gaudi doctor`, in docs/doctor.md by their ids"
        for group in ("card", "kernel", "limit", "nic", "path", "setting", "ucx")},
     **{f"cli/doctor/{part}.cpp": "parts of these sentences"
-       for part in ("collect_nics", "collect_pci", "collect_settings", "collect_ucx", "round_trip")},
+       for part in ("collect_nics", "collect_pci", "collect_settings", "collect_ucx", "nic_reasons", "round_trip")},
+    "cli/info/abilities.cpp": "what `ucx_gaudi info` says of cards",
+    "cli/info/info_text.cpp": "the lines of `ucx_gaudi info`",
+    **{f"cli/explain/{part}.cpp": "the answer of `ucx_gaudi explain`" for part in ("cause", "explanation", "format_text")},
     "cli/doctor/check.cpp": "the names of verdicts",
+    **{f"cli/topo/{part}.cpp": "what `ucx_gaudi topo` shows"
+       for part in ("choose_nics", "compare_distances", "draw_svg", "topo_text")},
+    "cli/doctor/collect.cpp": "parts of what `ucx_gaudi topo` shows",
+    "cli/doctor/ucx_view.cpp": "parts of what `ucx_gaudi topo` shows",
     "cli/verbs.cpp": "parts of sentences of `ucx_gaudi doctor` and `verify`",
+    "cli/bench/plot.cpp": "the picture of `ucx_gaudi bench --plot`",
+    "cli/bench/table.cpp": "the tables of `ucx_gaudi bench`",
+    "cli/top/http_answer.cpp": "answers of `ucx_gaudi metrics --listen`, in the words of HTTP",
+    "cli/top/snapshot_metrics.cpp": "the metrics, in docs/metrics.md by their names",
     "os/lock_rank.h": "aborts of debug builds, for developers",
     "uct/config.cpp": "descriptions of settings, which `ucx_info -f` prints",
 }
@@ -51,25 +62,51 @@ OTHER_CALLS = {
 # Literals that are parts of lines without being messages: names of states and columns, values.
 OTHER_TEXTS = {
     "an unknown file",           # stands for the path of a library
-    "another process",           # ucx_gaudi info: the holder of a card
-    "bus id",                    # ucx_gaudi info: a column
-    "does not load",             # ucx_gaudi info: a UCX
     "in creation",               # ucx_gaudi info: states of a card
     "in reset after release",
     "in reset",
     "needs reset",
-    "not found",                 # ucx_gaudi info: a library or directory
     "one of … cards",            # the object of a wait
     "remote key",                # the call of an error
     "import sys; print(*sys.path[1:], sep='\\n')",  # a program for python3
     "ucx-gaudi verification record 1",  # the format of a file
     "… ok, … warnings, … failed, … skipped…",  # the last line of `ucx_gaudi doctor`
     "; SOFTWARE: the cards are those of softgaudi, not hardware",
+    "…/s direct, …/s staged",    # ucx_gaudi top
+    "ucx_gaudi top: every second; q ends it",
+    ", SOFTWARE: cards of softgaudi, not hardware",  # UCX_GAUDI_STATS
+    "card direct MiB staged MiB exported MiB copies submissions hits misses deferred errors",
     "timed out",                 # ucx_gaudi replay: the status of a wait
-    "usage: ucx_gaudi… [OPTIONS]…",  # the first line of the help
+    "usage: ucx_gaudi COMMAND [OPTIONS]",  # the first line of the help
+    "usage: ucx_gaudi … [OPTIONS]…",
     "-- COMMAND [ARGS]",
+    "ucx_gaudi run -- ucx_info -d",  # examples within an error
+    "ucx_gaudi record -o FILE -- ucx_info -d",
     "the UCX of …",              # the name of a UCX
     "descriptor …, … bytes",     # arguments of a failed call
+    "the wheel …",               # ucx_gaudi plugin-path: the owner of a UCX
+    "the Open MPI of …",
+    "model name",                # a key in /proc/cpuinfo
+    "ucx_gaudi bench",           # the name of the tool in its JSON
+    "too noisy to tell",         # ucx_gaudi bench --compare: a verdict
+    "softgaudi's virtual clock",  # the same: what was measured on
+    "host memory to a card",     # ucx_gaudi bench --list: descriptions of tests
+    "a card to host memory",
+    "host memory to a card and back, both at once",
+    "within a card",
+    "a card to another",
+    "between two cards, both directions at once",
+    "host memory to all cards at once",
+    "all cards to host memory at once",
+    "host memory to all cards and back, all at once",
+    "host memory to a card by an RDMA NIC",
+    "a card to host memory by an RDMA NIC",
+    "a card to another by an RDMA NIC",
+    "card … … card …",           # ucx_gaudi bench: routes
+    "within card …",
+    "host and …",
+    "… to host",
+    "host to …",
 }
 
 TOKEN = re.compile(

@@ -2,11 +2,12 @@
 #include "demo.h"
 
 #include "child.h"
+#include "doctor/collect.h"
 #include "ib_module.h"
 #include "os/format.h"
 #include "places.h"
-#include "report.h"
 #include "usable_ucx.h"
+#include "write_stdout.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -40,13 +41,13 @@ OrSentence<ChosenUcx> resolve_named(const std::string &name) {
 std::optional<ChosenUcx> find_best() {
     std::optional<ChosenUcx> best;
     std::string best_version;
-    for (const UcxReport &report : report_ucx()) {
-        if (!report.why_unusable.empty())
+    for (const doctor::UcxFacts &ucx : doctor::list_ucx()) {
+        if (!ucx.why_unusable.empty())
             continue;
-        const auto found = resolve_named(fs::path(report.libucs).parent_path().string());
-        if (found && (!best || std::tie(found->rdma, report.version) > std::tie(best->rdma, best_version))) {
+        const auto found = resolve_named(fs::path(ucx.libucs).parent_path().string());
+        if (found && (!best || std::tie(found->rdma, ucx.version) > std::tie(best->rdma, best_version))) {
             best = *found;
-            best_version = report.version;
+            best_version = ucx.version;
         }
     }
     return best;
@@ -85,19 +86,18 @@ public:
         return code;
     }
     int show_exchange(const std::string &ucx) {
-        print_title("Within the machine, through the host: UCX stages what no NIC can reach");
+        if (!print_title("Within the machine, through the host: UCX stages what no NIC can reach"))
+            return 1;
         return run({"--cards", "2", "--ucx", ucx, "--", m_programs.exchange, m_programs.softgaudi_stat});
     }
     int show_cards() {
-        print_title("The cards");
+        if (!print_title("The cards"))
+            return 1;
         return run({"--", m_programs.cards});
     }
 
 private:
-    static void print_title(const char *title) {
-        os::print(stdout, "\n{}\n\n", title);
-        std::fflush(stdout);
-    }
+    static bool print_title(const char *title) { return write_stdout(os::format("\n{}\n\n", title)); }
     int run(std::vector<std::string> words) {
         words.insert(words.begin(), {m_programs.self, "run"});
         return run_child(words, m_signals);
@@ -122,7 +122,7 @@ int run_demo(const std::string &ucx) {
         const auto named = resolve_named(ucx);
         if (!named) {
             os::print(stderr, "ucx_gaudi: {}\n", named.error());
-            return 1;
+            return 2;
         }
         chosen = *named;
     }
@@ -139,8 +139,9 @@ int run_demo(const std::string &ucx) {
         if (const int code = demo.show_rdma(chosen->name))
             return code;
     } else {
-        os::print(stdout, "the UCX in {} has no ib module, so RDMA is not shown; that of nixl-cu12 has one\n",
-                  chosen->name);
+        if (!write_stdout(os::format(
+                "the UCX in {} has no ib module, so RDMA is not shown; that of nixl-cu12 has one\n", chosen->name)))
+            return 1;
     }
     if (const int code = demo.show_exchange(chosen->name))
         return code;

@@ -8,8 +8,11 @@
 #include "ucx.h"
 #include "ucx_conf.h"
 #include "ucx_probe.h"
+#include "write_stdout.h"
 
 #include <unistd.h>
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -94,19 +97,62 @@ OrSentence<Files> list_files(const EnableOptions &options, bool check) {
     return Files{{user_conf()}, {}};
 }
 
-OrSentence<void> enable_in(const fs::path &file, const std::string &modules) {
+/// What was done in each file, as lines or as JSON.
+class EnableReport {
+public:
+    explicit EnableReport(bool json) : m_json(json) {}
+
+    /// `state` is enabled, enabled_already, disabled or unchanged; `text` is the line for a user, if there is one.
+    void add(const fs::path &file, const char *state, const std::string &text) {
+        m_files.push_back({{"file", file.string()}, {"state", state}});
+        if (!text.empty())
+            print(text);
+    }
+    /// A line that the user has to write by hand.
+    void add_line(const std::string &line) {
+        m_lines.push_back(line);
+        print(line);
+    }
+    void add_failure(const std::string &sentence) {
+        m_reasons.push_back(sentence);
+        std::fflush(stdout); // so that the two streams keep their order in a log
+        os::print(stderr, "ucx_gaudi: {}\n", sentence);
+    }
+    /// Returns the exit code, which is `code` unless the output cannot be written.
+    int finish(int code) {
+        if (m_json) {
+            const nlohmann::ordered_json all = {
+                {"schema", 1}, {"files", m_files}, {"lines", m_lines}, {"reasons", m_reasons}};
+            m_written = write_stdout(all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+        }
+        return m_written ? code : 1;
+    }
+
+private:
+    void print(const std::string &text) {
+        if (!m_json && m_written)
+            m_written = write_stdout(text + "\n");
+    }
+
+    const bool m_json;
+    bool m_written = true;
+    nlohmann::ordered_json m_files = nlohmann::ordered_json::array();
+    std::vector<std::string> m_lines, m_reasons;
+};
+
+OrSentence<void> enable_in(const fs::path &file, const std::string &modules, EnableReport &report) {
     auto conf = UcxConf::read(file);
     if (!conf)
         return Sentence(conf.error());
     if (contains_directory(split_path_list(conf->value()), modules)) {
-        os::print(stdout, "enabled already in {}\n", file.string());
+        report.add(file, "enabled_already", os::format("enabled already in {}", file.string()));
         return {};
     }
     if (const std::string value = conf->foreign_value(); !value.empty())
         return Sentence(os::format("{} sets UCX_PLUGIN_PATH={} already; add :{} to that line by hand", file.string(),
                                    value, modules));
     if (const std::string owner = find_owner(file); !owner.empty()) {
-        os::print(stdout, "UCX_PLUGIN_PATH={}\n", modules);
+        report.add_line(os::format("UCX_PLUGIN_PATH={}", modules));
         return Sentence(os::format("{} belongs to the package {}, and its upgrade would undo a change; put the line "
                                    "above in front of the file by hand, or use --user",
                                    file.string(), owner));
@@ -118,7 +164,7 @@ OrSentence<void> enable_in(const fs::path &file, const std::string &modules) {
     conf->set(modules);
     if (auto written = conf->write(); !written)
         return written;
-    os::print(stdout, "enabled in {}\n", file.string());
+    report.add(file, "enabled", os::format("enabled in {}", file.string()));
     return {};
 }
 
@@ -133,16 +179,18 @@ void remove_empty_directories(const fs::path &file) {
     }
 }
 
-OrSentence<void> disable_in(const fs::path &file, const std::string &modules) {
+OrSentence<void> disable_in(const fs::path &file, const std::string &modules, EnableReport &report) {
     auto conf = UcxConf::read(file);
     if (!conf)
         return Sentence(conf.error());
-    if (!conf->own_value().empty()) {
+    if (conf->own_value().empty()) {
+        report.add(file, "unchanged", "");
+    } else {
         conf->set({});
         if (auto written = conf->write(); !written)
             return written;
         remove_empty_directories(file);
-        os::print(stdout, "disabled in {}\n", file.string());
+        report.add(file, "disabled", os::format("disabled in {}", file.string()));
     }
     if (contains_directory(split_path_list(conf->foreign_value()), modules))
         return Sentence(
@@ -151,23 +199,21 @@ OrSentence<void> disable_in(const fs::path &file, const std::string &modules) {
     return {};
 }
 
-int report(const std::string &sentence) {
-    std::fflush(stdout); // so that the two streams keep their order in a log
-    os::print(stderr, "ucx_gaudi: {}\n", sentence);
-    return 1;
-}
-
 /// Takes a step in each of the files; returns the exit code.
 template <class Step>
-int take_in_all(const OrSentence<Files> &files, const std::string &modules, Step step) {
-    if (!files)
-        return report(files.error());
+int take_in_all(const OrSentence<Files> &files, const std::string &modules, EnableReport &report, Step step) {
+    if (!files) {
+        report.add_failure(files.error());
+        return 1;
+    }
     for (const std::string &sentence : files->unusable)
-        report(sentence);
+        report.add_failure(sentence);
     int code = files->paths.empty() ? 1 : 0; // beside a usable UCX, an unusable one is no failure
     for (const fs::path &file : files->paths) {
-        if (const OrSentence<void> done = step(file, modules); !done)
-            code = report(done.error());
+        if (const OrSentence<void> done = step(file, modules, report); !done) {
+            report.add_failure(done.error());
+            code = 1;
+        }
     }
     return code;
 }
@@ -175,14 +221,21 @@ int take_in_all(const OrSentence<Files> &files, const std::string &modules, Step
 } // namespace
 
 int run_enable(const EnableOptions &options) {
+    EnableReport report(options.json);
     const auto modules = find_module_directory();
-    return modules ? take_in_all(list_files(options, true), modules->string(), enable_in) : report(modules.error());
+    if (!modules) {
+        report.add_failure(modules.error());
+        return report.finish(1);
+    }
+    return report.finish(take_in_all(list_files(options, true), modules->string(), report, enable_in));
 }
 
 int run_disable(const EnableOptions &options) {
+    EnableReport report(options.json);
     // What `enable` wrote is removed without the modules, too: a package manager may have removed them first.
     const auto modules = find_module_directory();
-    return take_in_all(list_files(options, false), modules ? modules->string() : std::string(), disable_in);
+    return report.finish(
+        take_in_all(list_files(options, false), modules ? modules->string() : std::string(), report, disable_in));
 }
 
 } // namespace gaudi::cli

@@ -12,6 +12,7 @@ struct EnableOptions {
     std::string venv_directory; // empty: the active one
     bool user = false;
     bool system = false;
+    bool json = false;
 };
 
 /// Both return the exit code.

@@ -4,7 +4,6 @@
 #include "os/format.h"
 #include "path_list.h"
 
-#include <optional>
 #include <string_view>
 
 namespace gaudi::cli {
@@ -33,8 +32,16 @@ Modules modules_in(const fs::path &directory) {
     return found;
 }
 
-/// Whether this UCX has a module libuct_ib in one of the directories that it loads modules from. Nothing if there are
-/// no modules beside its libraries: it then loads them from a directory that was compiled in, which is not known here.
+std::vector<std::string> list_fetched_with_ib() {
+    std::vector<std::string> names;
+    for (const FetchedUcx &build : list_fetched_ucx())
+        if (has_ib_module(build.ucx).value_or(false))
+            names.push_back(build.name);
+    return names;
+}
+
+} // namespace
+
 std::optional<bool> has_ib_module(const Ucx &ucx) {
     const Modules beside = modules_in(ucx.libraries / "ucx");
     if (beside.ib)
@@ -45,16 +52,6 @@ std::optional<bool> has_ib_module(const Ucx &ucx) {
                 return true;
     return beside.any ? std::optional(false) : std::nullopt;
 }
-
-std::vector<std::string> list_fetched_with_ib() {
-    std::vector<std::string> names;
-    for (const FetchedUcx &build : list_fetched_ucx())
-        if (has_ib_module(build.ucx).value_or(false))
-            names.push_back(build.name);
-    return names;
-}
-
-} // namespace
 
 OrSentence<void> check_ib_module(const Ucx &ucx, const std::string &name) {
     if (has_ib_module(ucx).value_or(true))

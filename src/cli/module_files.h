@@ -10,7 +10,4 @@ namespace gaudi::cli {
 /// How the names of modules must end for the UCX that has this libucs: as its own name does, ".so.0" or ".so.0.0.0".
 std::string module_suffix(const std::filesystem::path &libucs);
 
-/// Whether a directory has a module, lib<framework>_<name> with this suffix.
-bool has_module(const std::filesystem::path &directory, const std::string &suffix);
-
 } // namespace gaudi::cli

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace gaudi::cli {
+namespace {
 
-std::string output_of(const std::vector<std::string> &command) {
+FullOutput run(const std::vector<std::string> &command, bool with_errors) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
         return {};
@@ -22,7 +24,10 @@ std::string output_of(const std::vector<std::string> &command) {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions, out.get(), STDOUT_FILENO);
-    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (with_errors)
+        ::posix_spawn_file_actions_adddup2(&actions, out.get(), STDERR_FILENO);
+    else
+        ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     std::vector<char *> words;
     for (const std::string &word : command)
         words.push_back(const_cast<char *>(word.c_str()));
@@ -43,7 +48,16 @@ std::string output_of(const std::vector<std::string> &command) {
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    return status == 0 ? text : std::string();
+    return {status == 0, std::move(text)};
 }
+
+} // namespace
+
+std::string output_of(const std::vector<std::string> &command) {
+    FullOutput got = run(command, false);
+    return got.succeeded ? std::move(got.text) : std::string();
+}
+
+FullOutput full_output_of(const std::vector<std::string> &command) { return run(command, true); }
 
 } // namespace gaudi::cli

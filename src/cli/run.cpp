@@ -6,14 +6,19 @@
 #include "ib_module.h"
 #include "links.h"
 #include "os/format.h"
+#include "output_of.h"
 #include "path_list.h"
 #include "places.h"
+#include "printable.h"
 #include "private_directory.h"
+#include "quote.h"
 #include "record/format.h"
+#include "soft_settings.h"
 #include "topology.h"
 #include "usable_ucx.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -21,16 +26,21 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 namespace gaudi::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMistake = 2; // the exit code for a wrong value of an option
+
 /// Creates the directory that several runs share, so that their programs see the same cards.
 OrSentence<fs::path> make_shared_server(const std::string &name) {
     std::error_code error;
     fs::path path = fs::absolute(name, error).lexically_normal();
+    if (!fs::exists(path.parent_path(), error))
+        return Sentence(os::format("--dir {}: there is no directory {}", name, path.parent_path().string()));
     if (!is_in_memory(fs::exists(path, error) ? path : path.parent_path()))
         return Sentence(
             os::format("--dir {}: must be on tmpfs, for example in /dev/shm: it holds the memory of the cards", name));
@@ -38,6 +48,8 @@ OrSentence<fs::path> make_shared_server(const std::string &name) {
         return Sentence(os::format("--dir {}: cannot create it: {}", name, std::strerror(errno)));
     if (!fs::is_directory(path, error))
         return Sentence(os::format("--dir {}: is not a directory", name));
+    if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0)
+        return Sentence(os::format("--dir {}: cannot be written to: {}", name, std::strerror(errno)));
     return path;
 }
 
@@ -46,21 +58,6 @@ OrSentence<void> make_directory(const fs::path &path) {
     if (!fs::create_directory(path, error) && error)
         return Sentence(os::format("cannot create {}: {}", path.string(), error.message()));
     return {};
-}
-
-std::string quote(const std::string &word) {
-    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%^";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
-        return word;
-    std::string out = "'";
-    for (const char letter : word) {
-        if (letter == '\'')
-            out.append("'\\''");
-        else
-            out.push_back(letter);
-    }
-    out.push_back('\'');
-    return out;
 }
 
 /// Open MPI opens UCX only on devices that it knows, and its other transports read the memory of cards with the processor,
@@ -74,47 +71,57 @@ void choose_ucx_in_open_mpi(Environment &environment) {
 /// The environment and the directories of one run of a program.
 class RunSetup {
 public:
+    /// Resolves what options name; the error is a mistake in an option.
+    OrSentence<void> choose(const RunOptions &options);
     OrSentence<void> prepare(const RunOptions &options);
+    /// A wrong setting of softgaudi or softhca; empty if there is none.
+    std::string find_wrong_setting() const;
+    /// To be called last: it changes what this process sees of the machine.
+    OrSentence<void> add_topology(const RunOptions &options);
     const Environment &environment() const { return m_environment; }
 
 private:
-    OrSentence<void> choose_ucx(const std::string &name);
-    OrSentence<void> choose_server(const std::string &directory);
+    OrSentence<void> make_server();
     OrSentence<void> add_hcas(const std::string &count);
-    OrSentence<void> add_topology(const RunOptions &options);
     OrSentence<void> make_private();
     OrSentence<std::string> find_ucx_libraries();
 
     Environment m_environment;
     std::optional<Ucx> m_ucx;
     std::optional<PrivateDirectory> m_private; // removed with this object, after the program has ended
+    fs::path m_softgaudi, m_softhca;           // the libraries; the second is empty without NICs
     fs::path m_server;
     bool m_shared = false; // other runs may use the server too
 };
 
-OrSentence<void> RunSetup::choose_ucx(const std::string &name) {
-    if (name.empty())
-        return {}; // the program uses its own UCX
-    auto named = resolve_usable_ucx(name);
-    if (!named)
-        return Sentence(named.error());
-    m_ucx = std::move(*named);
-    return {};
-}
-
-OrSentence<void> RunSetup::choose_server(const std::string &directory) {
-    if (!directory.empty()) {
-        auto shared = make_shared_server(directory);
+OrSentence<void> RunSetup::choose(const RunOptions &options) {
+    if (!options.ucx.empty()) { // else the program uses its own
+        auto named = resolve_usable_ucx(options.ucx);
+        if (!named)
+            return Sentence(named.error());
+        m_ucx = std::move(*named);
+        if (!options.hcas.empty())
+            if (auto checked = check_ib_module(*m_ucx, options.ucx); !checked)
+                return checked;
+    }
+    m_shared = !options.directory.empty();
+    if (m_shared && options.topology && !options.hcas.empty())
+        return Sentence(
+            "--topology: not with --hca and --dir together: a NIC cannot reach into the namespace of another run");
+    if (m_shared) {
+        auto shared = make_shared_server(options.directory);
         if (!shared)
             return Sentence(shared.error());
         m_server = std::move(*shared);
-        m_shared = true;
     }
-    if (m_server.empty())
-        if (auto made = make_private(); !made)
-            return made;
-    if (!m_server.empty())
+    return {};
+}
+
+OrSentence<void> RunSetup::make_server() {
+    if (m_shared)
         return {};
+    if (auto made = make_private(); !made)
+        return made;
     m_server = m_private->path() / "cards";
     return make_directory(m_server);
 }
@@ -134,6 +141,7 @@ OrSentence<void> RunSetup::add_hcas(const std::string &count) {
     const auto library = find_softhca_library();
     if (!library)
         return Sentence(library.error());
+    m_softhca = *library;
     const fs::path fabric = (m_shared ? m_server : m_private->path()) / "hca";
     if (auto made = make_directory(fabric); !made)
         return made;
@@ -143,11 +151,7 @@ OrSentence<void> RunSetup::add_hcas(const std::string &count) {
     return {};
 }
 
-/// To be called last: it changes what this process sees of the machine.
 OrSentence<void> RunSetup::add_topology(const RunOptions &options) {
-    if (m_shared && !options.hcas.empty())
-        return Sentence(
-            "--topology: not with --hca and --dir together: a NIC cannot reach into the namespace of another run");
     if (auto made = make_private(); !made)
         return made;
     const fs::path room = m_private->path() / "pci";
@@ -172,22 +176,15 @@ OrSentence<std::string> RunSetup::find_ucx_libraries() {
 }
 
 OrSentence<void> RunSetup::prepare(const RunOptions &options) {
-    if (std::getenv(record::kFileVariable))
-        return Sentence(
-            "run inside record would not be recorded: use ucx_gaudi run ... -- ucx_gaudi record -o FILE -- COMMAND");
     const auto modules = find_module_directory();
     if (!modules)
         return Sentence(modules.error());
     const auto softgaudi = find_softgaudi_library();
     if (!softgaudi)
         return Sentence(softgaudi.error());
-    if (auto chosen = choose_ucx(options.ucx); !chosen)
-        return chosen;
-    if (m_ucx && !options.hcas.empty())
-        if (auto checked = check_ib_module(*m_ucx, options.ucx); !checked)
-            return checked;
-    if (auto chosen = choose_server(options.directory); !chosen)
-        return chosen;
+    m_softgaudi = *softgaudi;
+    if (auto made = make_server(); !made)
+        return made;
 
     m_environment.prepend("UCX_PLUGIN_PATH", modules->string());
     choose_ucx_in_open_mpi(m_environment);
@@ -215,18 +212,73 @@ OrSentence<void> RunSetup::prepare(const RunOptions &options) {
     if (!options.hcas.empty())
         if (auto added = add_hcas(options.hcas); !added)
             return added;
-    return options.topology ? add_topology(options) : OrSentence<void>();
+    return {};
+}
+
+std::string RunSetup::find_wrong_setting() const {
+    std::string wrong = cli::find_wrong_setting(m_softgaudi, "softgaudi_check_settings");
+    if (wrong.empty() && !m_softhca.empty())
+        wrong = cli::find_wrong_setting(m_softhca, "softhca_check_settings");
+    return wrong;
+}
+
+int report(const std::string &sentence, int code) {
+    os::print(stderr, "ucx_gaudi: {}\n", sentence);
+    return code;
+}
+
+/// Reports a wrong setting by the name of the option that it came from; returns the exit code.
+int report_wrong_setting(std::string sentence, const RunOptions &options) {
+    const std::tuple<std::string_view, std::string_view, const std::string &> kOptions[] = {
+        {"SOFTGAUDI_PACE", "--pace", options.pace},       {"SOFTGAUDI_FAULTS", "--faults", options.faults},
+        {"SOFTGAUDI_QUIRKS", "--quirks", options.quirks}, {"SOFTGAUDI_PROFILE", "--profile", options.profile},
+        {"SOFTGAUDI_DIR", "--dir", options.directory},    {"SOFTGAUDI_CARDS", "--cards", options.cards},
+        {"SOFTHCA_DEVICES", "--hca", options.hcas},
+    };
+    for (const auto &[variable, option, value] : kOptions) {
+        if (value.empty() || !sentence.starts_with(variable))
+            continue;
+        sentence.replace(0, variable.size(), option);
+        if (sentence[option.size()] == '=')
+            sentence[option.size()] = ' ';
+        return report(sentence, kMistake);
+    }
+    return report(sentence, 1);
+}
+
+/// What the programs did, while the directories of the run are still there.
+void print_statistics(const char *program, const char *device) {
+    const auto path = find_program(program);
+    if (!path) {
+        report(path.error(), 1);
+        return;
+    }
+    const auto [succeeded, text] = full_output_of({path->string()});
+    if (!succeeded) // it says itself that no program has used its device, or what else is wrong
+        os::print(stderr, "ucx_gaudi: no counters: {}",
+                  text.empty() ? os::format("{} cannot be run\n", program) : printable_lines(text));
+    else if (text.empty())
+        os::print(stderr, "ucx_gaudi: {} has no counters: no {} was used\n", program, device);
+    else
+        os::print(stderr, "ucx_gaudi: counters of {}:\n{}", program, text);
 }
 
 } // namespace
 
 int run_program(const RunOptions &options) {
-    const HeldSignals signals;
+    if (std::getenv(record::kFileVariable))
+        return report(
+            "run inside record would not be recorded: use ucx_gaudi run ... -- ucx_gaudi record -o FILE -- COMMAND", 1);
     RunSetup setup;
-    if (const auto done = setup.prepare(options); !done) {
-        os::print(stderr, "ucx_gaudi: {}\n", done.error());
-        return 1;
-    }
+    if (const auto chosen = setup.choose(options); !chosen)
+        return report(chosen.error(), kMistake);
+    const HeldSignals signals; // from here on there are directories to remove; a UCX that hangs was to be ended
+    if (const auto done = setup.prepare(options); !done)
+        return report(done.error(), 1);
+    if (std::string wrong = setup.find_wrong_setting(); !wrong.empty())
+        return report_wrong_setting(std::move(wrong), options);
+    if (const auto shown = options.topology ? setup.add_topology(options) : OrSentence<void>(); !shown)
+        return report(shown.error(), 1);
     if (options.hcas.empty())
         os::print(stderr, "ucx_gaudi: software: this runs on softgaudi, not on a Gaudi card\n");
     else
@@ -236,12 +288,15 @@ int run_program(const RunOptions &options) {
         setup.environment().print();
         if (!options.hcas.empty() && !options.topology)
             os::print(stderr, "without --topology UCX knows no distances: all NICs are equally near to it\n");
-        std::vector<std::string> words;
-        for (const std::string &word : options.command)
-            words.push_back(quote(word));
-        os::print(stderr, "{}\n", os::join(words, " "));
+        os::print(stderr, "{}\n", quote_words(options.command));
     }
-    return run_child(options.command, signals);
+    const int code = run_child(options.command, signals);
+    if (options.statistics) {
+        print_statistics("softgaudi_stat", "card");
+        if (!options.hcas.empty())
+            print_statistics("softhca_stat", "NIC");
+    }
+    return code;
 }
 
 } // namespace gaudi::cli

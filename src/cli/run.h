@@ -19,6 +19,7 @@ struct RunOptions {
     std::string ucx;
     std::string hcas;
     bool topology = false;
+    bool statistics = false;
     bool verbose = false;
     std::vector<std::string> command;
 };

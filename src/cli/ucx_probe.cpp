@@ -2,11 +2,7 @@
 #include "ucx_probe.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <sstream>
 
@@ -17,10 +13,12 @@ constexpr char kFailed = '!'; // the first letter of an answer that is an error
 
 /// Runs in the child: writes a line each for the file, the version and statistics to `out`, or an error.
 void write_answer(const std::string &libucp, int out) {
-    // Warnings of UCX must not mix with the answer.
-    const int nowhere = ::open("/dev/null", O_RDWR);
-    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        ::dup2(nowhere, stream);
+    // A libucp by its path is to get the libraries beside it, whichever LD_LIBRARY_PATH names; those of wheels have other
+    // names and find each other by themselves.
+    const std::size_t slash = libucp.rfind('/');
+    for (const char *name : {"libucm.so.0", "libucs.so.0", "libuct.so.0"})
+        if (slash != std::string::npos)
+            ::dlopen((libucp.substr(0, slash + 1) + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
     void *library = ::dlopen(libucp.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         ::dprintf(out, "%c%s", kFailed, ::dlerror());
@@ -41,17 +39,6 @@ void write_answer(const std::string &libucp, int out) {
     ::dprintf(out, "%s\n%s\n%d\n", info.dli_fname, version(), statistics ? 1 : 0);
 }
 
-std::string read_all(int fd) {
-    std::string text;
-    char buffer[4096];
-    ssize_t got = 0;
-    while ((got = ::read(fd, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)) {
-        if (got > 0)
-            text.append(buffer, static_cast<std::size_t>(got));
-    }
-    return text;
-}
-
 } // namespace
 
 bool reads_plugin_path(const std::string &version) {
@@ -68,26 +55,12 @@ std::string explain_unusable(const ProbedUcx &ucx) {
     return {};
 }
 
-UcxProbe::UcxProbe(const std::string &libucp) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        return;
-    m_in = thunk::Fd(ends[0]);
-    const thunk::Fd out(ends[1]);
-    m_child = ::fork();
-    if (m_child == 0) {
-        write_answer(libucp, out.get());
-        ::_exit(0);
-    }
-}
-
-UcxProbe::~UcxProbe() { reap(); }
+UcxProbe::UcxProbe(const std::string &libucp) : m_child([&](int out) { write_answer(libucp, out); }) {}
 
 OrSentence<ProbedUcx> UcxProbe::read_answer() {
-    if (m_child < 0)
+    if (!m_child.is_started())
         return Sentence("no process could be started to load it in");
-    const std::string text = read_all(m_in.get());
-    reap();
+    const std::string text = m_child.read();
     if (text.starts_with(kFailed))
         return Sentence(text.substr(1));
     std::istringstream lines(text);
@@ -97,12 +70,6 @@ OrSentence<ProbedUcx> UcxProbe::read_answer() {
         return Sentence("the process that loads it has crashed");
     found.statistics = statistics == "1";
     return found;
-}
-
-void UcxProbe::reap() {
-    const pid_t child = std::exchange(m_child, -1);
-    while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
 }
 
 } // namespace gaudi::cli

@@ -2,13 +2,10 @@
 // Which UCX a libucp belongs to, and whether the modules work in it.
 #pragma once
 
+#include "child_answer.h"
 #include "sentence.h"
-#include "thunk/fd.h"
-
-#include <sys/types.h>
 
 #include <string>
-#include <utility>
 
 namespace gaudi::cli {
 
@@ -29,17 +26,12 @@ std::string explain_unusable(const ProbedUcx &ucx);
 class UcxProbe {
 public:
     explicit UcxProbe(const std::string &libucp);
-    UcxProbe(UcxProbe &&other) noexcept : m_child(std::exchange(other.m_child, -1)), m_in(std::move(other.m_in)) {}
-    ~UcxProbe();
 
     /// Waits for the child. The error is the loader's, or says what the library lacks. To be called once.
     OrSentence<ProbedUcx> read_answer();
 
 private:
-    void reap();
-
-    pid_t m_child = -1;
-    thunk::Fd m_in;
+    ChildAnswer m_child;
 };
 
 } // namespace gaudi::cli

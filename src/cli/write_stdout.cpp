@@ -9,10 +9,32 @@
 
 namespace gaudi::cli {
 
+namespace {
+
+/// Prints the sentence once, however many writes fail.
+void report_failure(int error) {
+    static bool reported = false;
+    if (!reported)
+        os::print(stderr, "ucx_gaudi: cannot write to stdout: {}\n",
+                  error ? std::strerror(error) : "an earlier write failed");
+    reported = true;
+}
+
+} // namespace
+
 bool write_stdout(const std::string &text) {
+    errno = 0;
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
         return true;
-    os::print(stderr, "ucx_gaudi: cannot write to stdout: {}\n", std::strerror(errno));
+    report_failure(errno);
+    return false;
+}
+
+bool finish_stdout() {
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+        return true;
+    report_failure(errno);
     return false;
 }
 

@@ -31,16 +31,22 @@ TEST(Demo, ucx_without_ib_module_shows_the_rest) {
     EXPECT_THAT(got.out, HasSubstr("\nThe cards\n"));
 }
 
+TEST(Demo, full_disk_behind_stdout_is_reported) {
+    const Result got = result({"-c", UCX_GAUDI_COMMAND " demo --ucx rapids >/dev/full"}, "/bin/sh");
+    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.err, "ucx_gaudi: cannot write to stdout: No space left on device\n");
+}
+
 TEST(Demo, unknown_ucx_is_refused) {
     const Result got = result({"demo", "--ucx", "/nowhere"});
-    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.code, 2);
     EXPECT_EQ(got.out, "");
     EXPECT_THAT(got.err, HasSubstr("/nowhere"));
 }
 
 TEST(Demo, old_ucx_is_refused_before_anything_is_shown) {
     const Result got = result({"demo", "--ucx", "rapids-1.21"});
-    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.code, 2);
     EXPECT_EQ(got.out, "");
     EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: --ucx rapids-1.21: UCX 1.21.0 in "));
 }

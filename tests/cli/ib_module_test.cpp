@@ -46,7 +46,7 @@ protected:
     }
     static void expect_refused(const std::string &ucx) {
         const Result got = with_hca(ucx);
-        EXPECT_EQ(got.code, 1);
+        EXPECT_EQ(got.code, 2);
         EXPECT_EQ(got.out, "") << ucx;
         EXPECT_THAT(got.err, HasSubstr("ucx_gaudi: --hca: the UCX of --ucx " + ucx + " cannot use an HCA: "));
     }

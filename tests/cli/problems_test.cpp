@@ -11,12 +11,9 @@
 namespace cli {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-const fs::path kTree = fs::path(UCX_GAUDI_COMMAND).parent_path().parent_path();
 
 class Problems : public ::testing::Test {
 protected:
@@ -33,38 +30,11 @@ protected:
     static Words found(const std::string &program = UCX_GAUDI_COMMAND) {
         const Result got = result({"info", "--json"}, program);
         EXPECT_EQ(got.code, 0) << got.err;
-        auto problems = nlohmann::json::parse(got.out).at("problems").get<Words>();
-        for (const std::string &problem : problems)
-            EXPECT_THAT(result({"info"}, program).out, HasSubstr("\nproblem:         " + problem + "\n"));
-        return problems;
+        return nlohmann::json::parse(got.out).at("problems").get<Words>();
     }
 
     const fs::path m_root = fs::temp_directory_path() / ("cli-problems-test-" + std::to_string(::getpid()));
 };
-
-TEST_F(Problems, complete_installation_has_none) {
-    ::setenv("UCX_PLUGIN_PATH", (kTree / "lib" / "ucx-gaudi").c_str(), 1);
-    EXPECT_THAT(found(), IsEmpty());
-}
-
-TEST_F(Problems, missing_directory_is_named) {
-    ::setenv("UCX_PLUGIN_PATH", "/no/such", 1);
-    EXPECT_THAT(found(), ElementsAre("UCX_PLUGIN_PATH names /no/such, which does not exist; "
-                                     "export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)"));
-}
-
-TEST_F(Problems, directory_without_a_module_for_this_ucx_is_named) {
-    const fs::path other = m_root / "other";
-    fs::create_directory(other);
-    std::ofstream(other / "libuct_gaudi.so.0.0.0") << "x"; // for a libucs of another name
-    std::ofstream(other / "libz.so.0") << "x";
-    ::setenv("UCX_PLUGIN_PATH", other.c_str(), 1);
-    EXPECT_THAT(found(),
-                ElementsAre(StartsWith("UCX_PLUGIN_PATH names " + other.string() + ", where nothing ends in .so.0 as " +
-                                       (m_root / "ucx/lib/libucp.so.0").string() + " does")));
-    std::ofstream(other / "libuct_other.so.0") << "x";
-    EXPECT_THAT(found(), IsEmpty());
-}
 
 TEST_F(Problems, missing_core_library_is_named) {
     fs::create_directories(m_root / "bin");
@@ -72,9 +42,10 @@ TEST_F(Problems, missing_core_library_is_named) {
     const fs::path modules = m_root / "lib" / "ucx-gaudi";
     fs::create_directories(modules);
     std::ofstream(modules / "libuct_gaudi.so.0") << "x";
-    EXPECT_THAT(found((m_root / "bin" / "ucx_gaudi").string()),
-                ElementsAre("libgaudi-core.so.1 is missing in " + modules.string() +
-                            ", and the modules there do not load without it; install ucx-gaudi-plugin again"));
+    const std::string program = (m_root / "bin" / "ucx_gaudi").string();
+    EXPECT_THAT(found(program), Contains(StartsWith("GD043: " + modules.string() + " lacks libgaudi-core.so.1, ")));
+    EXPECT_THAT(result({"info"}, program).out,
+                HasSubstr("\nmodules:         " + modules.string() + ", without libgaudi-core.so.1, "));
 }
 
 TEST_F(Problems, old_ucx_is_explained) {
@@ -83,27 +54,33 @@ TEST_F(Problems, old_ucx_is_explained) {
     EXPECT_THAT(result({"info"}).out, HasSubstr("(LD_LIBRARY_PATH)\n                   it is older than 1.22 "));
 }
 
-TEST_F(Problems, incomplete_thunk_library_is_an_error_with_advice) {
+TEST_F(Problems, incomplete_thunk_library_is_shown_with_advice) {
     ::setenv("GAUDI_THUNK", FAKE_UCX, 1);
-    const Result got = result({"info"});
-    EXPECT_EQ(got.code, 1);
-    EXPECT_THAT(got.err, HasSubstr("cannot be used as libhl-thunk: it has no hlthunk_"));
-    EXPECT_THAT(got.err, ::testing::EndsWith("; install a newer libhl-thunk, or name one in GAUDI_THUNK\n"));
+    EXPECT_THAT(found(), Contains(::testing::EndsWith("; install a newer libhl-thunk, or name one in GAUDI_THUNK")));
+    EXPECT_THAT(result({"info"}).out, HasSubstr("cannot be used as libhl-thunk: it has no hlthunk_"));
 }
 
-TEST_F(Problems, setting_in_a_file_is_found) {
+TEST_F(Problems, way_of_each_ucx_to_the_modules_is_shown) {
+    EXPECT_THAT(
+        result({"info"}).out,
+        HasSubstr("(LD_LIBRARY_PATH)\n                   does not load the modules; UCX_PLUGIN_PATH is not set\n"));
     EXPECT_EQ(result({"enable", "--user"}).code, 0);
-    EXPECT_THAT(result({"info"}).out, HasSubstr("\nUCX_PLUGIN_PATH: is set to the module directory in " +
-                                                (m_root / "ucx.conf").string() + "\n"));
+    const std::string conf = (m_root / "ucx.conf").string();
+    EXPECT_THAT(
+        result({"info"}).out,
+        HasSubstr("(LD_LIBRARY_PATH)\n                   loads the modules; UCX_PLUGIN_PATH is from " + conf + "\n"));
+    const auto out = nlohmann::json::parse(result({"info", "--json"}).out);
+    EXPECT_EQ(out.at("modules").at("enabled_in"), conf);
+    EXPECT_EQ(out.at("ucx")[0].at("loads_modules"), true);
 }
 
-TEST_F(Problems, cards_without_a_library_are_counted) {
+TEST_F(Problems, cards_without_a_library_are_listed) {
     // --topology shows the cards of the modelled server on the PCI bus.
     const Result got = result(run({"--topology"}, {"env", "-u", "GAUDI_THUNK", "-u", "LD_LIBRARY_PATH", "-u",
                                                    "UCX_PLUGIN_PATH", UCX_GAUDI_COMMAND, "info"}));
     EXPECT_EQ(got.code, 0) << got.err;
-    EXPECT_THAT(got.out, HasSubstr("\nproblem:         there are 8 Gaudi cards (0000:"));
-    EXPECT_THAT(got.out, HasSubstr("), and no libhl-thunk to use them; install the libraries of the Gaudi driver"));
+    EXPECT_THAT(got.out, HasSubstr("\n                 on PCI: 0000:"));
+    EXPECT_THAT(got.out, HasSubstr("\nproblem:         GD020: no libhl-thunk was found\n"));
 }
 
 } // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "command.h"
 #include "fake_ucx.h"
-
-#include "os/system_call.h"
+#include "untruths.h"
 
 #include <gmock/gmock.h>
+
+#include <sys/inotify.h>
 
 #include <algorithm>
 #include <fstream>
@@ -94,7 +95,10 @@ TEST(Run, options_become_variables_of_softgaudi) {
     EXPECT_EQ(variable("SOFTGAUDI_PACE", {"--pace", "down:25,up:25"}), "down:25,up:25");
     EXPECT_EQ(variable("SOFTGAUDI_FAULTS", {"--faults", "open@1#1=EAGAIN"}), "open@1#1=EAGAIN");
     EXPECT_EQ(variable("SOFTGAUDI_QUIRKS", {"--quirks", "mainline,posted"}), "mainline,posted");
-    EXPECT_EQ(variable("SOFTGAUDI_PROFILE", {"--profile", fs::relative("/dev/null")}), "/dev/null");
+    const std::string profile = "/dev/shm/cli-run-test-profile-" + std::to_string(::getpid());
+    write_profile(profile, Json::object());
+    EXPECT_EQ(variable("SOFTGAUDI_PROFILE", {"--profile", fs::relative(profile)}), profile);
+    fs::remove(profile);
 }
 
 TEST(Run, verbose_prints_variables_and_command) {
@@ -170,23 +174,40 @@ TEST(Run, other_signal_is_passed_on_and_keeps_the_exit_code) {
     EXPECT_EQ(command.wait(), 7);
 }
 
-TEST(Run, leftover_directory_is_removed_only_after_its_program_ended) {
+/// Waits until another process has removed an entry of /dev/shm.
+void wait_until_removed(const fs::path &path) {
+    const int events = ::inotify_init1(IN_CLOEXEC);
+    ASSERT_GE(::inotify_add_watch(events, path.parent_path().c_str(), IN_DELETE), 0);
+    pollfd wanted{events, POLLIN, 0};
+    while (fs::exists(path)) {
+        ASSERT_EQ(::poll(&wanted, 1, 60'000), 1) << path << " is not removed";
+        char buffer[4096];
+        ASSERT_GT(::read(events, buffer, sizeof buffer), 0);
+    }
+    ::close(events);
+}
+
+TEST(Run, directory_of_a_killed_run_is_removed_when_its_program_ends) {
     Command command(run({}, {"/bin/sh", "-c", "echo $$; echo $SOFTGAUDI_DIR; exec sleep 1000"}));
     const pid_t program = std::stoi(command.out().line());
-    const auto ended =
-        static_cast<int>(gaudi::os::system_call(SYS_pidfd_open, program, 0)); // readable then; files are closed before
-    ASSERT_GE(ended, 0);
     const fs::path left = made(command.out().line());
     command.kill(SIGKILL);
     EXPECT_EQ(command.wait(), -SIGKILL);
     EXPECT_EQ(result(run({}, {"true"})).code, 0);
     EXPECT_TRUE(fs::exists(left)) << "the program still uses it";
     ::kill(program, SIGKILL);
-    pollfd wanted{ended, POLLIN, 0};
-    EXPECT_EQ(::poll(&wanted, 1, 60'000), 1);
-    ::close(ended);
-    EXPECT_EQ(result(run({}, {"true"})).code, 0);
-    EXPECT_FALSE(fs::exists(left));
+    wait_until_removed(left);
+}
+
+TEST(Run, killed_keeper_changes_no_exit_code) {
+    // The other child of the run, by the fourth field of its stat; its name has no blanks.
+    const Result got = result(run({}, shell("for one in /proc/[0-9]*; do read -r pid name state parent rest <$one/stat "
+                                            "|| continue; "
+                                            "if [ \"$parent\" = $PPID ] && [ $pid != $$ ]; then kill -9 $pid && echo "
+                                            "killed; fi; done 2>/dev/null; echo $SOFTGAUDI_DIR; exit 5")));
+    EXPECT_EQ(got.code, 5);
+    ASSERT_THAT(got.out, ::testing::StartsWith("killed\n"));
+    EXPECT_FALSE(fs::exists(made(got.out.substr(got.out.find('\n') + 1))));
 }
 
 TEST(Run, directory_with_a_similar_name_is_kept) {
@@ -218,7 +239,7 @@ TEST(Run, shared_directory_is_kept) {
 
 void refuses(Words options, const std::string &sentence) {
     const Result got = result(run(std::move(options), {"true"}));
-    EXPECT_EQ(got.code, 1);
+    EXPECT_EQ(got.code, 2);
     EXPECT_EQ(got.out, "");
     EXPECT_THAT(got.err, AllOf(StartsWith("ucx_gaudi: "), HasSubstr(sentence), Not(HasSubstr("softgaudi,"))));
     EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
@@ -226,7 +247,7 @@ void refuses(Words options, const std::string &sentence) {
 
 TEST(Run, unusable_shared_directory_is_refused) {
     refuses({"--dir", "/proc/x"}, "--dir /proc/x: must be on tmpfs");
-    refuses({"--dir", "/dev/shm/no/such"}, "--dir /dev/shm/no/such: ");
+    refuses({"--dir", "/dev/shm/no/such"}, "--dir /dev/shm/no/such: there is no directory /dev/shm/no\n");
     const std::string file = "/dev/shm/cli-run-test-file-" + std::to_string(::getpid());
     std::ofstream(file) << "x";
     refuses({"--dir", file}, "is not a directory");

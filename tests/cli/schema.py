@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares JSON with the schemas in docs/schema."""
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
+TYPES = {"object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float),
+         "boolean": (bool,), "null": (type(None),)}
 
 
 def mismatches(schema, value, where="report"):
     """The differences between a value and its schema, as far as the schema here uses the language."""
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(type(value) is TYPES[kind] for kind in kinds):  # a bool is no integer here
+    if kinds and not any(type(value) in TYPES[kind] for kind in kinds):  # a bool is no integer here
         yield f"{where} is {value!r}, not of type {kinds}"
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where} is {value!r}, not one of {schema['enum']}"

@@ -53,7 +53,11 @@ TEST(Usage, mistake_is_one_sentence) {
     mistaken({"plugin-path", "more"}, "more");
     mistaken({"run"}, "run needs a command after --");
     mistaken({"run", "--"}, "run needs a command after --");
-    mistaken({"run", "true"}, "true");
+    mistaken({"run", "ucx_info", "-d"}, "put -- before the program: ucx_gaudi run -- ucx_info -d;");
+    mistaken({"run", "--cards", "2", "echo", "a b"},
+             "put -- before the program: ucx_gaudi run --cards 2 -- echo 'a b';");
+    mistaken({"record", "-o", "x", "true"}, "put -- before the program: ucx_gaudi record -o x -- true;");
+    mistaken({"run", "--walk", "true"}, "--walk");
     mistaken({"record", "-o", "x"}, "record needs a command after --");
     mistaken({"record", "--", "true"}, "--output is required");
     mistaken({"replay"}, "FILE is required");
@@ -61,8 +65,11 @@ TEST(Usage, mistake_is_one_sentence) {
     mistaken({"run", "--cards", "many", "--", "true"}, "--cards");
     mistaken({"run", "--cards"}, "--cards");
     mistaken({"run", "--profile", "/nonexistent", "--", "true"}, "--profile: File does not exist: /nonexistent");
-    mistaken({"run", "--hca", "0", "--", "true"}, "--hca: Value 0 not in range 1 to 4");
-    mistaken({"run", "--hca", "5", "--", "true"}, "--hca: Value 5 not in range 1 to 4");
+    mistaken({"run", "--hca", "0", "--", "true"}, "--hca: 0 is no number from 1 to 4");
+    mistaken({"run", "--hca", "5", "--", "true"}, "--hca: 5 is no number from 1 to 4");
+    mistaken({"run", "--hca", "ucx_info", "-d"},
+             "--hca: ucx_info is no number from 1 to 4; a program comes after --, as in: "
+             "ucx_gaudi run --hca -- ucx_info -d;");
     mistaken({"enable", "--user", "--system"}, "--system");
     mistaken({"disable", "--venv", "/x", "--user"}, "--user");
     mistaken({"run", "--model", "gaudi9", "--", "true"}, "--model: gaudi9 not in {gaudi2,gaudi3}");

@@ -43,6 +43,9 @@ std::span<const Check> nic_checks();
 std::span<const Check> limit_checks();
 std::span<const Check> active_checks();
 
+/// Why libhl-thunk shows no card, to be called if it shows none.
+std::string explain_no_card(const Facts &facts);
+
 struct Result {
     const Check *check;
     Outcome outcome;

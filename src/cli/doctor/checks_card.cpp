@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // libhl-thunk and the cards that it shows.
 #include "check.h"
+#include "cli/grouped.h"
 #include "os/format.h"
 
+#include <algorithm>
 #include <array>
 
 namespace gaudi::cli::doctor {
@@ -27,11 +29,21 @@ Outcome judge_thunk_functions(const Facts &facts) {
         return skip("no libhl-thunk was found");
     if (facts.thunk.missing.empty())
         return ok("libhl-thunk has every function that is used");
-    return warn(
-        os::format("{} lacks {}: without the export of mapped memory RDMA goes through host memory, without the "
-                   "flush nothing is exported",
-                   facts.thunk.path, os::join(facts.thunk.missing, ", ")),
-        "install a newer libhl-thunk");
+    const auto lacks_any = [&](const char *part) {
+        return std::ranges::any_of(facts.thunk.missing,
+                                   [&](const std::string &name) { return name.find(part) != std::string::npos; });
+    };
+    std::vector<std::string> effects;
+    if (lacks_any("export_dmabuf"))
+        effects.emplace_back("no memory is exported, RDMA goes through the host");
+    if (lacks_any("cs_flush"))
+        effects.emplace_back("what a NIC wrote cannot be flushed, so nothing is exported");
+    if (lacks_any("notifier"))
+        effects.emplace_back("a reset of a card is noticed only when copies fail");
+    const std::string lacks = os::format("{} lacks {}", facts.thunk.path, os::join(facts.thunk.missing, ", "));
+    if (effects.empty())
+        return ok(os::format("{}, which matters little", lacks));
+    return warn(os::format("{}: {}", lacks, os::join(effects, "; ")), "install a newer libhl-thunk");
 }
 
 Outcome judge_thunk_copies(const Facts &facts) {
@@ -47,7 +59,7 @@ Outcome judge_cards(const Facts &facts) {
     if (facts.cards.empty()) {
         if (facts.thunk.path.empty())
             return skip("no libhl-thunk was found");
-        return fail(facts.why_no_card, "see GD010 to GD014");
+        return fail(explain_no_card(facts), "see GD010 to GD014, and GD027 and GD028 for variables");
     }
     std::vector<std::string> bad;
     for (const CardFacts &card : facts.cards)
@@ -94,20 +106,21 @@ Outcome judge_busy(const Facts &facts) {
 }
 
 Outcome judge_verification(const Facts &facts) {
-    std::vector<std::string> unverified;
+    Grouped<std::uint64_t> unverified;
     bool any = false;
     for (const CardFacts &card : facts.cards) {
         any = any || card.takes_submissions;
         if (card.takes_submissions && !card.completion_by_flag)
-            unverified.push_back(os::format("card {}: {}", card.number, card.completion_reason));
+            unverified.add(card.completion_reason, card.number);
     }
     if (!any)
         return skip("no card takes command submissions");
     if (unverified.empty())
         return ok("the completion flag was verified on these cards, driver and firmware");
-    return warn(os::format("the driver is asked for the end of each copy, which is slower for small copies; {}",
-                           os::join(unverified, "; ")),
-                "ucx_gaudi verify");
+    std::string sentence = "the driver is asked for the end of each copy, which is slower for small copies";
+    for (const auto &[reason, numbers] : unverified)
+        sentence += os::format("; {}: {}", name_cards(numbers), reason);
+    return warn(sentence, "ucx_gaudi verify");
 }
 
 Outcome judge_mapping_table(const Facts &facts) {
@@ -125,7 +138,10 @@ Outcome judge_visible(const Facts &facts) {
             return facts.cards.empty()
                        ? fail(os::format("{}={} leaves no card", name, setting->value), os::format("unset {}", name))
                        : ok(os::format("{}={}: {} cards are left", name, setting->value, facts.cards.size()));
-    if (const SettingFacts *devices = facts.setting("HABANA_VISIBLE_DEVICES"))
+    const SettingFacts *devices = facts.setting("HABANA_VISIBLE_DEVICES");
+    if (devices && !facts.process.container.empty())
+        return ok(os::format("HABANA_VISIBLE_DEVICES={} is for the runtime of this container", devices->value));
+    if (devices)
         return warn(os::format("HABANA_VISIBLE_DEVICES={} is a setting of the container runtime, nothing in a process "
                                "reads it",
                                devices->value),
@@ -146,6 +162,13 @@ constexpr std::array kChecks = {
 };
 
 } // namespace
+
+std::string explain_no_card(const Facts &facts) {
+    constexpr std::string_view kNone = "there is no Gaudi card"; // a longer sentence names a variable
+    if (facts.why_no_card != kNone || facts.pci_cards.empty() || facts.thunk.path.empty() || facts.thunk.software)
+        return facts.why_no_card;
+    return os::format("libhl-thunk shows none of the {} Gaudi cards on PCI", facts.pci_cards.size());
+}
 
 std::span<const Check> card_checks() { return kChecks; }
 

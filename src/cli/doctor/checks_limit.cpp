@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Limits of the process and the machine, and the round trip.
 #include "check.h"
+#include "cli/grouped.h"
 #include "os/format.h"
 
 #include <algorithm>
@@ -14,6 +15,8 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 Outcome judge_locked_memory(const Facts &facts) {
     constexpr std::uint64_t kEnough = 1024 * kMiB;
     const auto limit = facts.process.locked_memory_bytes;
+    if (facts.thunk.software)
+        return skip("the cards are software (softgaudi): no memory is locked");
     if (facts.process.may_lock_memory)
         return ok("this user may lock any amount of memory (CAP_IPC_LOCK)");
     if (!limit)
@@ -76,7 +79,12 @@ Outcome judge_round_trip(const Facts &facts) {
                                      trip.nic.empty() ? "" : os::format(" through {}", trip.nic), trip.sentence));
     if (!bad.empty())
         return fail(os::join(bad, "; "), "ucx_gaudi verify tells more");
-    return ok(os::format("{} round trips, every byte arrived", facts.round_trips->size()));
+    std::vector<std::uint64_t> left_alone;
+    for (const CardFacts &card : facts.cards)
+        if (std::ranges::find(*facts.round_trips, card.number, &RoundTripFacts::card) == facts.round_trips->end())
+            left_alone.push_back(card.number);
+    return ok(os::format("{} round trips, every byte arrived{}", facts.round_trips->size(),
+                         left_alone.empty() ? "" : os::format("; {} not tried", name_cards(left_alone))));
 }
 
 constexpr std::array kActive = {Check{"GD090", "round trip", judge_round_trip}};

@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RDMA devices.
 #include "check.h"
+#include "cli/grouped.h"
+#include "nic_reasons.h"
 #include "os/format.h"
 #include "ucx_list.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 namespace gaudi::cli::doctor {
 namespace {
-
-bool is_gaudi_port(const NicFacts &nic) { return nic.name.starts_with("hbl_"); }
-
-/// The meaning of an errno that a dma-buf registration returned.
-std::string meaning_of(std::int64_t error) {
-    constexpr std::int64_t kNotSupported = 524; // ENOTSUPP, which the kernel keeps to itself and glibc does not know
-    switch (error) {
-    case kNotSupported:
-        return "524 (ENOTSUPP, an errno of the kernel): its driver cannot register dma-bufs";
-    case EOPNOTSUPP:
-        return "EOPNOTSUPP: its driver cannot register dma-bufs";
-    case ENOSYS:
-        return "ENOSYS: libibverbs has no ibv_reg_dmabuf_mr";
-    case EPROTONOSUPPORT:
-        return "EPROTONOSUPPORT: the kernel does not know the call";
-    default:
-        return os::format("{} ({})", error, std::strerror(static_cast<int>(error)));
-    }
-}
 
 Outcome judge_nics(const Facts &facts) {
     if (!facts.why_no_verbs.empty())
@@ -38,7 +20,10 @@ Outcome judge_nics(const Facts &facts) {
         return skip("there is no RDMA device: transfers to other machines go through host memory");
     std::vector<std::string> active, inactive;
     for (const NicFacts &nic : facts.nics)
-        (nic.active ? active : inactive).push_back(nic.name);
+        if (!is_gaudi_port(nic))
+            (nic.active ? active : inactive).push_back(nic.name);
+    if (active.empty() && inactive.empty())
+        return skip("the only RDMA devices are ports of the cards");
     if (active.empty())
         return fail(os::format("no RDMA device has an active port: {}", os::join(inactive, ", ")),
                     "ibv_devinfo; check the cables");
@@ -49,7 +34,8 @@ Outcome judge_nics(const Facts &facts) {
 }
 
 Outcome judge_dmabuf(const Facts &facts) {
-    std::vector<std::string> refused, unprobed;
+    Grouped<std::string> refused;
+    std::vector<std::string> unprobed;
     bool supported = false;
     for (const NicFacts &nic : facts.nics) {
         if (is_gaudi_port(nic))
@@ -59,11 +45,14 @@ Outcome judge_dmabuf(const Facts &facts) {
         else if (*nic.dmabuf_errno == EBADF)
             supported = true;
         else
-            refused.push_back(os::format("{} answers {}", nic.name, meaning_of(*nic.dmabuf_errno)));
+            refused.add(explain_dmabuf_errno(*nic.dmabuf_errno), nic.name);
     }
+    std::string sentence;
+    for (const auto &[answer, names] : refused)
+        sentence += os::format("{} answer{} {}; ", os::join(names, ", "), names.size() == 1 ? "s" : "", answer);
     if (!refused.empty())
         return fail(
-            os::format("{}; RDMA with it goes through host memory", os::join(refused, "; ")),
+            sentence + "RDMA there goes through host memory",
             "install a newer driver of the NIC (mlx5 has dma-bufs from Linux 5.12 on), or choose another NIC in "
             "UCX_NET_DEVICES");
     if (!unprobed.empty())

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way between cards and NICs: BAR, IOMMU, ACS, switches.
 #include "check.h"
+#include "cli/grouped.h"
+#include "nic_reasons.h"
 #include "os/format.h"
 
 #include <algorithm>
@@ -22,6 +24,8 @@ std::string why_no_pci(const Facts &facts) {
 Outcome judge_bar(const Facts &facts) {
     if (const std::string why = why_no_pci(facts); !why.empty())
         return skip(why);
+    if (facts.cards.empty())
+        return skip("libhl-thunk shows no card whose memory the BAR could be compared with");
     std::vector<std::string> small;
     bool any = false;
     for (const CardFacts &card : facts.cards) {
@@ -46,16 +50,19 @@ Outcome judge_bar(const Facts &facts) {
 Outcome judge_iommu(const Facts &facts) {
     if (const std::string why = why_no_pci(facts); !why.empty())
         return skip(why);
-    std::vector<std::string> translated;
+    Grouped<std::string> translated;
     for (const PciCardFacts &card : facts.pci_cards)
         if (!card.iommu.empty() && card.iommu != "identity")
-            translated.push_back(os::format("{} ({})", card.bus_id, card.iommu));
+            translated.add(card.iommu, card.bus_id);
     if (translated.empty())
         return ok("no IOMMU translates the addresses of the cards");
+    std::vector<std::string> parts;
+    for (const auto &[type, cards] : translated)
+        parts.push_back(os::format("{} ({})", os::join(cards, ", "), type));
     return warn(
         os::format("an IOMMU translates addresses of {}: peer-to-peer traffic goes through the root complex, or "
                    "not at all",
-                   os::join(translated, ", ")),
+                   os::join(parts, ", ")),
         "boot with iommu=pt");
 }
 
@@ -66,15 +73,19 @@ Outcome judge_acs(const Facts &facts) {
     std::set<std::string> redirecting;
     std::string why_unknown;
     bool known = false;
-    for (const PciCardFacts &card : facts.pci_cards) {
-        for (const BridgeFacts &bridge : card.bridges) {
+    const auto look_at = [&](const std::vector<BridgeFacts> &bridges) {
+        for (const BridgeFacts &bridge : bridges) {
             if (!bridge.why_unknown.empty())
                 why_unknown = bridge.why_unknown;
             known = known || bridge.acs_control;
             if (bridge.acs_control.value_or(0) & kRedirect)
                 redirecting.insert(bridge.bus_id);
         }
-    }
+    };
+    for (const PciCardFacts &card : facts.pci_cards)
+        look_at(card.bridges);
+    for (const NicFacts &nic : facts.nics)
+        look_at(nic.acs);
     if (!redirecting.empty())
         return warn(
             os::format("ACS of {} redirects peer-to-peer traffic to the root complex, which halves its speed or "
@@ -83,7 +94,7 @@ Outcome judge_acs(const Facts &facts) {
             os::format("setpci -s {} ECAP_ACS+6.w=0000, as root, for each of them", *redirecting.begin()));
     if (!why_unknown.empty())
         return skip(os::format("ACS of the bridges is not known: {}", why_unknown));
-    return ok(known ? "ACS of no bridge redirects peer-to-peer traffic" : "no bridge above the cards has ACS");
+    return ok(known ? "ACS of no bridge redirects peer-to-peer traffic" : "no bridge above the cards and NICs has ACS");
 }
 
 Outcome judge_switch(const Facts &facts) {
@@ -93,12 +104,7 @@ Outcome judge_switch(const Facts &facts) {
         return skip("there is no RDMA device with a place on PCIe");
     std::vector<std::string> far;
     for (const PciCardFacts &card : facts.pci_cards) {
-        // Two devices that share a bridge below the root port are below one switch.
-        const bool near = std::ranges::any_of(facts.nics, [&](const NicFacts &nic) {
-            return std::ranges::any_of(card.bridges, [&](const BridgeFacts &bridge) {
-                return &bridge != &card.bridges.front() && std::ranges::count(nic.bridges, bridge.bus_id) > 0;
-            });
-        });
+        const bool near = std::ranges::any_of(facts.nics, [&](const NicFacts &nic) { return share_switch(card, nic); });
         if (!near)
             far.push_back(card.bus_id);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Settings that shut the modules out or slow them down, wherever UCX reads them.
 #include "check.h"
+#include "nic_reasons.h"
 #include "os/format.h"
 #include "ucx_list.h"
 
@@ -44,15 +45,11 @@ Outcome judge_net_devices(const Facts &facts) {
     const SettingFacts *devices = facts.setting("UCX_NET_DEVICES");
     if (!devices)
         return ok("UCX_NET_DEVICES is not set: UCX uses every NIC");
-    const UcxList list(devices->value);
-    const bool reaches = list.excludes() || std::ranges::any_of(facts.nics, [&](const NicFacts &nic) {
-                             return std::ranges::any_of(list.names(), [&](const std::string &name) {
-                                 return name == "all" || name == nic.name || name.starts_with(nic.name + ":");
-                             });
-                         });
+    const bool reaches =
+        std::ranges::any_of(facts.nics, [&](const NicFacts &nic) { return is_selected(nic, devices->value); });
     if (facts.nics.empty() || reaches)
         return ok(text_of(*devices));
-    return warn(os::format("{} names no RDMA device of this machine: nothing goes without a copy", text_of(*devices)),
+    return warn(os::format("{} leaves no RDMA device of this machine: nothing goes without a copy", text_of(*devices)),
                 os::format("export UCX_NET_DEVICES={}:1", facts.nics.front().name));
 }
 
@@ -113,6 +110,48 @@ Outcome judge_rdma_variables(const Facts &facts) {
                 os::format("export {}", os::join(wanted, " ")));
 }
 
+/// Settings that leave the modules in and make transfers slow.
+Outcome judge_slow_settings(const Facts &facts) {
+    struct Slow {
+        const char *name;
+        bool (*is_slow)(const std::string &value);
+        const char *effect;
+    };
+    constexpr auto kInfinite = [](const std::string &value) { return value == "inf"; };
+    constexpr std::array kSlow = {
+        Slow{"UCX_RCACHE_ENABLE", is_off, "each transfer registers its memory anew"},
+        Slow{"UCX_IB_PREFER_NEAREST_DEVICE", is_off, "UCX may choose a NIC that is far from the card"},
+        Slow{"UCX_ZCOPY_THRESH", kInfinite, "messages are copied into buffers of the host"},
+        Slow{"UCX_RNDV_THRESH", kInfinite, "messages are copied into buffers of the host"},
+        Slow{"UCX_RNDV_SCHEME",
+             [](const std::string &value) { return value == "am" || value == "get_ppln" || value == "put_ppln"; },
+             "large messages go through the host in pieces"},
+    };
+    std::vector<std::string> found, removals;
+    for (const Slow &slow : kSlow) {
+        if (const SettingFacts *setting = facts.setting(slow.name); setting && slow.is_slow(setting->value)) {
+            found.push_back(os::format("{}: {}", text_of(*setting), slow.effect));
+            removals.push_back(removal_of(*setting));
+        }
+    }
+    if (found.empty())
+        return ok("no setting slows transfers down");
+    return warn(os::join(found, "; "), os::join(removals, "; "));
+}
+
+/// UCX allocates fragments of size 0 for a memory type that UCX_RNDV_FRAG_SIZE does not name, and crashes.
+Outcome judge_fragments(const Facts &facts) {
+    const SettingFacts *types = facts.setting("UCX_RNDV_FRAG_MEM_TYPES");
+    if (!types || types->value.find("gaudi") == std::string::npos)
+        return ok("UCX_RNDV_FRAG_MEM_TYPES does not name gaudi");
+    for (const char *name : {"UCX_RNDV_FRAG_SIZE", "UCX_RNDV_FRAG_ALLOC_COUNT"})
+        if (const SettingFacts *sizes = facts.setting(name); !sizes || sizes->value.find("gaudi:") == std::string::npos)
+            return fail(
+                os::format("{} without gaudi in {}: UCX crashes at the first pipelined message", text_of(*types), name),
+                "export UCX_RNDV_FRAG_SIZE=host:512K,gaudi:4M UCX_RNDV_FRAG_ALLOC_COUNT=host:128,gaudi:8");
+    return ok(os::format("{}, with their size and number", text_of(*types)));
+}
+
 constexpr std::array kChecks = {
     Check{"GD050", "UCX_TLS", judge_tls},
     Check{"GD051", "UCX_NET_DEVICES", judge_net_devices},
@@ -122,6 +161,8 @@ constexpr std::array kChecks = {
     Check{"GD055", "switches of zero copy", judge_direct_rdma},
     Check{"GD056", "ucx.conf of the working directory", judge_local_conf},
     Check{"GD057", "variables of mlx5", judge_rdma_variables},
+    Check{"GD058", "settings that slow transfers down", judge_slow_settings},
+    Check{"GD059", "UCX_RNDV_FRAG_MEM_TYPES", judge_fragments},
 };
 
 } // namespace

@@ -68,25 +68,26 @@ Outcome judge_modules(const Facts &facts) {
 }
 
 Outcome judge_enabled(const Facts &facts) {
-    const SettingFacts *path = facts.setting("UCX_PLUGIN_PATH");
     std::vector<std::string> without;
-    bool any = false;
+    const UcxFacts *with = nullptr;
     for (const UcxFacts &ucx : facts.ucx) {
         if (!is_usable(ucx) || ucx.source.starts_with("--ucx"))
             continue;
-        any = true;
-        if (!loads_us(ucx))
-            without.push_back(ucx.libucs);
+        const std::string path = ucx.plugin_path_source.empty() ? "UCX_PLUGIN_PATH is not set"
+                                                                : os::format("UCX_PLUGIN_PATH={} ({}) has none for it",
+                                                                             ucx.plugin_path, ucx.plugin_path_source);
+        if (loads_us(ucx))
+            with = &ucx;
+        else
+            without.push_back(os::format("{} does not load the modules: {}", ucx.libucs, path));
     }
-    if (!any)
+    if (!without.empty())
+        return fail(os::join(without, "; "), "ucx_gaudi enable, or export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)");
+    if (!with)
         return skip("no usable UCX is in reach of programs");
-    if (without.empty())
-        return ok(path ? os::format("UCX loads the modules: UCX_PLUGIN_PATH={} ({})", path->value, path->source)
-                       : "UCX loads the modules from its own directory");
-    return fail(os::format("{} does not load the modules: {}", os::join(without, ", "),
-                           path ? os::format("UCX_PLUGIN_PATH={} ({}) has none for it", path->value, path->source)
-                                : "UCX_PLUGIN_PATH is not set"),
-                "ucx_gaudi enable, or export UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)");
+    return ok(with->plugin_path_source.empty() ? "UCX loads the modules from its own directory"
+                                               : os::format("UCX loads the modules: UCX_PLUGIN_PATH={} ({})",
+                                                            with->plugin_path, with->plugin_path_source));
 }
 
 Outcome judge_skipped(const Facts &facts) {
@@ -113,6 +114,35 @@ Outcome judge_load_errors(const Facts &facts) {
     return any ? ok("the modules load") : skip("no UCX loads the modules");
 }
 
+/// The processes that hold cards are those that run now with a UCX.
+Outcome judge_processes(const Facts &facts) {
+    std::set<std::string> several, without, fine;
+    for (const CardFacts &card : facts.cards) {
+        for (const HolderFacts &holder : card.holders) {
+            if (!holder.libucs || holder.libucs->empty())
+                continue;
+            const std::string name = os::format("pid {} ({})", holder.pid, holder.command);
+            if (holder.libucs->size() > 1)
+                several.insert(os::format("{} has {}", name, os::join(*holder.libucs, " and ")));
+            else if (!holder.has_modules)
+                without.insert(os::format("{} has {} without the module gaudi", name, holder.libucs->front()));
+            else
+                fine.insert(name);
+        }
+    }
+    if (!several.empty())
+        return warn(os::format("two UCX in one process do not share transports, caches or memory hooks: {}",
+                               os::join(several, "; ")),
+                    "let its libraries use one UCX: put it first in LD_LIBRARY_PATH, or load NIXL's before the other");
+    if (!without.empty())
+        return warn(
+            os::format("a process that holds a card moves its memory without ucx-gaudi: {}", os::join(without, "; ")),
+            "start it again after ucx_gaudi enable, or with UCX_PLUGIN_PATH=$(ucx_gaudi plugin-path)");
+    if (fine.empty())
+        return skip("no process that this user sees holds a card and has UCX loaded");
+    return ok(os::format("one UCX with the module gaudi in each process that holds a card: {}", os::join(fine, ", ")));
+}
+
 constexpr std::array kChecks = {
     Check{"GD040", "usable UCX", judge_usable},
     Check{"GD041", "UCX of linked programs", judge_default},
@@ -121,6 +151,7 @@ constexpr std::array kChecks = {
     Check{"GD044", "plug-in path", judge_enabled},
     Check{"GD045", "skipped files", judge_skipped},
     Check{"GD046", "errors of the loader", judge_load_errors},
+    Check{"GD047", "UCX in the processes that hold cards", judge_processes},
 };
 
 } // namespace

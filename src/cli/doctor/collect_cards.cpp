@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/path_list.h"
-#include "cli/report.h"
 #include "collect.h"
+#include "gaudi/card/cards.h"
 #include "thunk/library.h"
 
 #include <algorithm>
@@ -54,44 +54,24 @@ std::vector<std::string> list_copies(const Machine &machine) {
     return found;
 }
 
-CardFacts facts_of(const CardReport &report) {
-    CardFacts card;
-    card.number = report.number;
-    card.module_id = report.module_id;
-    card.bus_id = report.bus_id;
-    card.model = report.model;
-    card.card_name = report.card_name;
-    card.state = report.state;
-    card.memory_bytes = report.memory_total;
-    card.memory_free_bytes = report.memory_free;
-    card.hard_resets = report.hard_resets;
-    card.firmware = report.firmware;
-    card.in_use = report.in_use;
-    for (const Holder &holder : report.holders)
-        card.holders.push_back({holder.pid, holder.command});
-    card.takes_submissions = report.takes_submissions;
-    card.completion_by_flag = report.completion_by_flag;
-    card.completion_reason = report.completion_reason;
-    return card;
-}
-
 } // namespace
 
 void collect_cards(const Machine &machine, Facts &facts) {
     facts.thunk.copies = list_copies(machine);
     collect_thunk(machine, facts.thunk);
-    if (facts.thunk.path.empty())
+    if (facts.thunk.path.empty()) {
+        facts.why_no_card = facts.thunk.why_not.empty() ? "there is no Gaudi card" : facts.thunk.why_not;
         return;
-    const auto cards = report_cards();
+    }
+    auto cards = list_cards();
     if (!cards) {
         facts.mapping_table_error = cards.error(); // only the variables that choose cards are left to be wrong
         facts.why_no_card = cards.error();
         return;
     }
-    for (const CardReport &card : *cards)
-        facts.cards.push_back(facts_of(card));
+    facts.cards = std::move(*cards);
     if (facts.cards.empty())
-        facts.why_no_card = report_why_no_card();
+        facts.why_no_card = (*Cards::get())->why_empty();
 }
 
 } // namespace gaudi::cli::doctor

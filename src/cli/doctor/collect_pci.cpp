@@ -17,17 +17,6 @@ namespace fs = std::filesystem;
 constexpr const char *kDevices = "/sys/bus/pci/devices";
 constexpr const char *kVendor = "0x1da3"; // Habana Labs
 
-/// As in 0000:19:00.0.
-bool is_bus_id(const std::string &text) {
-    constexpr std::string_view kShape = "xxxx:xx:xx.x";
-    if (text.size() != kShape.size())
-        return false;
-    for (std::size_t i = 0; i < text.size(); ++i)
-        if (kShape[i] == 'x' ? std::isxdigit(static_cast<unsigned char>(text[i])) == 0 : text[i] != kShape[i])
-            return false;
-    return true;
-}
-
 /// The length of the BAR that a card's memory is seen through; 0 if it is not shown.
 std::uint64_t read_bar(const Machine &machine, const fs::path &device) {
     constexpr int kMemoryBar = 4;
@@ -50,7 +39,28 @@ std::uint64_t word_at(const std::string &bytes, std::size_t offset, unsigned siz
     return value;
 }
 
-/// The ACS control register of a bridge, from its configuration space.
+/// accel3 of the accel subsystem, or hl3 of the driver's old one; not their control nodes.
+bool is_compute_node(const std::string &name, const std::string &prefix) {
+    return name.size() > prefix.size() && name.starts_with(prefix) &&
+           name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+}
+
+void add_nodes(const Machine &machine, const fs::path &directory, const std::string &prefix, const fs::path &entries,
+               std::vector<NodeFacts> &found) {
+    for (const std::string &name : machine.list(directory)) {
+        if (!is_compute_node(name, prefix))
+            continue;
+        NodeFacts node;
+        node.path = (directory / name).string();
+        node.driver = machine.read_link(entries / name / "device" / "driver").filename().string();
+        node.bus_id = machine.read_link(entries / name / "device").filename().string();
+        node.accessible = ::faccessat(AT_FDCWD, machine.at(node.path).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
+        found.push_back(std::move(node));
+    }
+}
+
+} // namespace
+
 BridgeFacts read_bridge(const Machine &machine, const std::string &bus_id) {
     BridgeFacts bridge;
     bridge.bus_id = bus_id;
@@ -79,27 +89,15 @@ BridgeFacts read_bridge(const Machine &machine, const std::string &bus_id) {
     return bridge;
 }
 
-/// accel3 of the accel subsystem, or hl3 of the driver's old one; not their control nodes.
-bool is_compute_node(const std::string &name, const std::string &prefix) {
-    return name.size() > prefix.size() && name.starts_with(prefix) &&
-           name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+bool is_bus_id(const std::string &text) {
+    constexpr std::string_view kShape = "xxxx:xx:xx.x";
+    if (text.size() != kShape.size())
+        return false;
+    for (std::size_t i = 0; i < text.size(); ++i)
+        if (kShape[i] == 'x' ? std::isxdigit(static_cast<unsigned char>(text[i])) == 0 : text[i] != kShape[i])
+            return false;
+    return true;
 }
-
-void add_nodes(const Machine &machine, const fs::path &directory, const std::string &prefix, const fs::path &entries,
-               std::vector<NodeFacts> &found) {
-    for (const std::string &name : machine.list(directory)) {
-        if (!is_compute_node(name, prefix))
-            continue;
-        NodeFacts node;
-        node.path = (directory / name).string();
-        node.driver = machine.read_link(entries / name / "device" / "driver").filename().string();
-        node.bus_id = machine.read_link(entries / name / "device").filename().string();
-        node.accessible = ::faccessat(AT_FDCWD, machine.at(node.path).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
-        found.push_back(std::move(node));
-    }
-}
-
-} // namespace
 
 std::vector<std::string> list_bridges(const Machine &machine, const std::string &bus_id) {
     std::vector<std::string> found;
@@ -134,18 +132,6 @@ std::vector<NodeFacts> collect_nodes(const Machine &machine) {
     add_nodes(machine, "/dev/accel", "accel", "/sys/class/accel", found);
     add_nodes(machine, "/dev", "hl", "/sys/class/habanalabs", found);
     return found;
-}
-
-void collect_nic_places(const Machine &machine, std::vector<NicFacts> &nics) {
-    for (NicFacts &nic : nics) {
-        const fs::path device = fs::path("/sys/class/infiniband") / nic.name / "device";
-        const std::string bus_id = machine.read_link(device).filename().string();
-        if (!is_bus_id(bus_id))
-            continue;
-        nic.bus_id = bus_id;
-        nic.numa_node = machine.read_number(device / "numa_node").value_or(-1);
-        nic.bridges = list_bridges(machine, bus_id);
-    }
 }
 
 } // namespace gaudi::cli::doctor

@@ -99,9 +99,9 @@ std::vector<SettingFacts> collect_settings(const Machine &machine, const fs::pat
     return settings;
 }
 
-std::vector<ModuleFileFacts> collect_module_files(const Machine &machine, const fs::path &libucs) {
+std::vector<ModuleFileFacts> collect_module_files(const Machine &machine, const fs::path &libucs,
+                                                  const std::vector<SettingFacts> &settings) {
     std::vector<ModuleFileFacts> found;
-    const std::vector<SettingFacts> settings = collect_settings(machine, libucs.parent_path());
     const auto value_of = [&](const char *name) {
         const auto setting = std::ranges::find(settings, name, &SettingFacts::name);
         return setting == settings.end() ? std::string() : setting->value;

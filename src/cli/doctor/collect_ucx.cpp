@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/places.h"
-#include "cli/report.h"
 #include "collect.h"
 #include "thunk/fd.h"
 
@@ -45,12 +44,11 @@ std::string load_error_of(const std::string &library) {
     return text.empty() && WIFSIGNALED(status) ? library + " crashes when it is loaded" : text;
 }
 
-std::vector<std::string> list_missing(const fs::path &modules) {
+std::vector<std::string> list_missing(const std::vector<std::string> &files) {
     std::vector<std::string> missing;
     for (const char *name : {"libgaudi-core.so.1", "libuct_gaudi.so", "libuct_gaudi.so.0", "libuct_gaudi.so.0.0.0",
                              "libucm_gaudi.so", "libucm_gaudi.so.0", "libucm_gaudi.so.0.0.0"}) {
-        std::error_code error;
-        if (!fs::exists(modules / name, error))
+        if (std::ranges::find(files, name) == files.end())
             missing.emplace_back(name);
     }
     return missing;
@@ -58,20 +56,27 @@ std::vector<std::string> list_missing(const fs::path &modules) {
 
 } // namespace
 
+void collect_modules(const Machine &machine, Facts &facts) {
+    const auto modules = find_module_directory();
+    if (!modules)
+        return;
+    facts.module_directory = modules->string();
+    facts.module_files = machine.list(*modules);
+    facts.missing_modules = list_missing(facts.module_files);
+}
+
 void collect_ucx(const Machine &machine, Facts &facts) {
-    if (const auto modules = find_module_directory()) {
-        facts.module_directory = modules->string();
-        facts.missing_modules = list_missing(*modules);
-    }
+    collect_modules(machine, facts);
     fs::path libraries; // of the UCX whose ucx.conf counts
-    for (const UcxReport &report : report_ucx()) {
-        UcxFacts ucx;
-        ucx.source = report.source;
-        ucx.libucs = report.libucs;
-        ucx.version = report.version;
-        ucx.why_unusable = report.why_unusable;
+    for (UcxFacts &ucx : list_ucx()) {
         if (ucx.why_unusable.empty()) {
-            ucx.files = collect_module_files(machine, ucx.libucs);
+            const std::vector<SettingFacts> settings = collect_settings(machine, fs::path(ucx.libucs).parent_path());
+            if (const auto path = std::ranges::find(settings, "UCX_PLUGIN_PATH", &SettingFacts::name);
+                path != settings.end()) {
+                ucx.plugin_path = path->value;
+                ucx.plugin_path_source = path->source;
+            }
+            ucx.files = collect_module_files(machine, ucx.libucs, settings);
             const auto loaded =
                 std::ranges::find_if(ucx.files, [](const ModuleFileFacts &file) { return file.why_skipped.empty(); });
             if (loaded != ucx.files.end())

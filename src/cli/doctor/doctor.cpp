@@ -2,19 +2,17 @@
 #include "doctor.h"
 
 #include "check.h"
+#include "cli/printable.h"
+#include "cli/uses_colour.h"
 #include "cli/write_stdout.h"
 #include "collect.h"
+#include "facts_file.h"
 #include "os/format.h"
 
 #include <nlohmann/json.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 namespace gaudi::cli {
 namespace {
@@ -30,7 +28,8 @@ int refuse(const std::string &sentence) {
 void announce(const Facts &facts) {
     std::vector<std::string> free, busy;
     for (const CardFacts &card : facts.cards)
-        (card.in_use ? busy : free).push_back(std::to_string(card.number));
+        if (card.in_use || card.state == "operational")
+            (card.in_use ? busy : free).push_back(std::to_string(card.number));
     if (!free.empty())
         os::print(stderr, "ucx_gaudi: --active opens card {} and copies memory of its own; closing a card resets it\n",
                   os::join(free, ", "));
@@ -38,15 +37,7 @@ void announce(const Facts &facts) {
         os::print(stderr, "ucx_gaudi: --active leaves card {} alone: it is in use\n", os::join(busy, ", "));
 }
 
-OrSentence<Facts> gather(bool active, const std::string &from) {
-    if (!from.empty()) {
-        int error = 0;
-        std::error_code ignored;
-        const auto text = Machine().read(std::filesystem::absolute(from, ignored), &error);
-        if (!text)
-            return Sentence(os::format("cannot read {}: {}", from, std::strerror(error)));
-        return read_facts(*text, from);
-    }
+Facts gather(bool active) {
     Facts facts = collect(Machine::here());
     if (active) {
         announce(facts);
@@ -69,11 +60,6 @@ const char *colour_of(Verdict verdict) {
     return "";
 }
 
-bool uses_colour() {
-    const char *no_colour = std::getenv("NO_COLOR");
-    return ::isatty(STDOUT_FILENO) == 1 && (!no_colour || !*no_colour);
-}
-
 std::string format_lines(const std::vector<Result> &results, bool software) {
     const bool colour = uses_colour();
     std::string text;
@@ -81,9 +67,9 @@ std::string format_lines(const std::vector<Result> &results, bool software) {
     for (const auto &[check, outcome] : results) {
         ++counts[static_cast<int>(outcome.verdict)];
         text += os::format("{}{:<4}{}  {}  {}\n", colour ? colour_of(outcome.verdict) : "", name_of(outcome.verdict),
-                           colour ? "\033[0m" : "", check->id, outcome.sentence);
+                           colour ? "\033[0m" : "", check->id, printable(outcome.sentence));
         if (!outcome.fix.empty())
-            text += os::format("             fix: {}\n", outcome.fix);
+            text += os::format("             fix: {}\n", printable(outcome.fix));
     }
     text += os::format("\n{} ok, {} warnings, {} failed, {} skipped{}\n", counts[0], counts[1], counts[2], counts[3],
                        software ? "; SOFTWARE: the cards are those of softgaudi, not hardware" : "");
@@ -106,7 +92,7 @@ std::string format_json(const std::vector<Result> &results, const Facts &facts) 
 } // namespace
 
 int run_doctor(const DoctorOptions &options) {
-    const auto facts = gather(options.active, options.from);
+    const auto facts = options.from.empty() ? gather(options.active) : read_facts_file(options.from);
     if (!facts)
         return refuse(facts.error());
     const std::vector<Result> results = judge(*facts);
@@ -119,17 +105,11 @@ int run_doctor(const DoctorOptions &options) {
 }
 
 int run_dump(const DumpOptions &options) {
-    const auto facts = gather(options.active, "");
-    const std::string text = write_facts(*facts);
+    const Facts facts = gather(options.active);
     if (options.output.empty())
-        return write_stdout(text) ? 0 : 1;
-    std::FILE *file = std::fopen(options.output.c_str(), "we");
-    const bool written =
-        file && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-    const int error = errno;
-    if (file)
-        std::fclose(file);
-    return written ? 0 : refuse(os::format("cannot write {}: {}", options.output, std::strerror(error)));
+        return write_stdout(write_facts(facts)) ? 0 : 1;
+    const auto written = write_facts_file(facts, options.output);
+    return written ? 0 : refuse(written.error());
 }
 
 } // namespace gaudi::cli

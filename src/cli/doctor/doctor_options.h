@@ -14,6 +14,7 @@ struct DoctorOptions {
 
 struct DumpOptions {
     bool active = false;
+    bool json = false;  // as it always is
     std::string output; // empty: stdout
 };
 

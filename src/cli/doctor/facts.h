@@ -71,9 +71,12 @@ struct ThunkFacts {
     std::vector<std::string> copies;  // all files of that name in reach
 };
 
+/// A process that has a card open.
 struct HolderFacts {
     std::int64_t pid = 0;
     std::string command;
+    std::optional<std::vector<std::string>> libucs; // the files of that name in its memory; nothing: not readable
+    bool has_modules = false;                       // libuct_gaudi is in its memory
 };
 
 /// A card that libhl-thunk shows.
@@ -89,6 +92,7 @@ struct CardFacts {
     bool takes_submissions = false;
     bool completion_by_flag = false;
     std::string completion_reason;
+    std::string completion_record; // the file of a verification that decided it; empty: there is none
 };
 
 /// A file that UCX finds where it looks for modules.
@@ -102,6 +106,8 @@ struct UcxFacts {
     std::string why_unusable;           // empty: the modules work in it
     std::vector<ModuleFileFacts> files; // those of Gaudi, in the order in which UCX finds them
     std::string load_error;             // the loader's words about the first of them
+    std::string plugin_path;            // UCX_PLUGIN_PATH as this UCX reads it
+    std::string plugin_path_source;     // environment, or a file; empty: it is not set
 };
 
 struct SettingFacts {
@@ -115,7 +121,44 @@ struct NicFacts {
     bool active = false;
     std::optional<std::int64_t> dmabuf_errno; // of a registration of descriptor -1: EBADF where dma-bufs are supported
     std::string why_unprobed;
-    std::vector<std::string> bridges; // from the root down
+    std::vector<std::string> bridges;               // from the root down
+    std::vector<BridgeFacts> acs{};                 // of these bridges
+    std::string sysfs_path{};                       // as libibverbs gives it
+    std::optional<std::uint64_t> rate_gbit_per_s{}; // of its first port; nothing: not known
+};
+
+struct NumaNodeFacts {
+    std::int64_t node = 0;
+    std::string cpus; // as in 0-31,64-95
+};
+
+/// The near processors and the PCIe link of a card or NIC.
+struct PciDeviceFacts {
+    std::string bus_id;
+    std::string cpus;                                // empty: sysfs does not show them
+    std::uint64_t link_mt_per_s = 0, link_lanes = 0; // 0: sysfs does not show it
+};
+
+/// How far UCX takes a card and a NIC to be from each other.
+struct DistanceFacts {
+    std::string card, nic; // bus ids
+    std::uint64_t latency_ns = 0;
+    std::optional<std::uint64_t> bandwidth_bytes_per_s; // nothing: not limited
+};
+
+/// What the first usable UCX says about the machine.
+struct UcxViewFacts {
+    std::string source, version;                 // of that UCX
+    std::string why_unknown;                     // why it has said nothing
+    std::optional<bool> has_ib;                  // its module for RDMA; nothing: not known
+    std::map<std::string, std::string> settings; // those that choose NICs, with UCX's own defaults
+    std::vector<DistanceFacts> distances;        // of each card from each NIC
+};
+
+struct TopologyFacts {
+    std::vector<NumaNodeFacts> numa_nodes;
+    std::vector<PciDeviceFacts> devices;
+    UcxViewFacts ucx;
 };
 
 /// What `doctor --active` did with a card.
@@ -139,11 +182,12 @@ struct Facts {
     std::string why_no_card; // set if there is none
     std::string mapping_table_error;
     std::string module_directory; // of ucx-gaudi; empty: not found
-    std::vector<std::string> missing_modules;
+    std::vector<std::string> module_files, missing_modules;
     std::vector<UcxFacts> ucx;
     std::vector<SettingFacts> settings; // as UCX reads them: of each name the one that counts
     std::vector<NicFacts> nics;
-    std::string why_no_verbs;                               // set if libibverbs cannot be used
+    std::string why_no_verbs; // set if libibverbs cannot be used
+    TopologyFacts topology;
     std::optional<std::vector<RoundTripFacts>> round_trips; // none: they were not asked for
 
     /// The value that UCX reads; null if it is not set.

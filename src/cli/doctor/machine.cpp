@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 
 namespace gaudi::cli::doctor {
@@ -41,6 +42,14 @@ bool has_capability(const Machine &machine, unsigned number) {
     return (set >> number & 1) != 0;
 }
 
+/// In another one a capability is no capability on the machine, although the kernel shows it.
+bool is_initial_user_namespace(const Machine &machine) {
+    std::istringstream words(machine.read("/proc/self/uid_map").value_or(""));
+    std::uint64_t inside = 1, outside = 1, count = 0;
+    constexpr std::uint64_t kAll = 4294967295;
+    return words >> inside >> outside >> count && inside == 0 && outside == 0 && count == kAll;
+}
+
 } // namespace
 
 Machine Machine::here() {
@@ -55,7 +64,7 @@ Machine Machine::here() {
     machine.kernel_release = name.release;
     machine.glibc = ::gnu_get_libc_version();
     machine.user = ::geteuid();
-    machine.may_lock_memory = has_capability(machine, kIpcLock);
+    machine.may_lock_memory = has_capability(machine, kIpcLock) && is_initial_user_namespace(machine);
     machine.locked_memory_limit = limit_of(RLIMIT_MEMLOCK);
     machine.open_files_limit = limit_of(RLIMIT_NOFILE);
     return machine;

@@ -24,7 +24,7 @@ public:
     std::string kernel_release;
     std::string glibc; // its version
     unsigned user = 0;
-    bool may_lock_memory = false; // CAP_IPC_LOCK: limits of locked memory do not count
+    bool may_lock_memory = false; // CAP_IPC_LOCK on the machine: limits of locked memory do not count
     std::optional<std::uint64_t> locked_memory_limit, open_files_limit; // none: unlimited
 
     /// The place of an absolute path below the root.

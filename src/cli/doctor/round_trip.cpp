@@ -6,6 +6,7 @@
 #include "gaudi/copy/queues.h"
 #include "os/format.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace gaudi::cli::doctor {
@@ -91,7 +92,8 @@ std::vector<RoundTripFacts> collect_round_trips(const Facts &facts) {
         const auto failed = [&](const std::string &sentence) { trips.push_back({card.number, "", false, sentence}); };
         const auto opened = thunk::DeviceFd::open(found->library(), found->bus_id());
         if (!opened) {
-            failed(opened.error().text);
+            if (opened.error().code != EBUSY) // else another process was faster
+                failed(opened.error().text);
             continue;
         }
         const auto block = DeviceBlock::make(opened->get(), Target::kMemoryBytes);

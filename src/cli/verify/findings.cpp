@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "findings.h"
 
+#include "cli/write_stdout.h"
 #include "os/format.h"
 
 #include <unistd.h>
@@ -28,7 +29,7 @@ void Findings::add(Finding finding) {
     for (const std::string &id : finding.ids)
         if (const Assumption *assumption = find_assumption(id))
             os::print(stdout, "  then ({}): {}\n", id, consequence_of(*assumption, finding.verdict));
-    std::fflush(stdout);
+    (void)finish_stdout(); // a failure decides the exit code at the end
     m_all.push_back(std::move(finding));
 }
 

@@ -13,6 +13,7 @@ namespace gaudi::cli::verify {
 namespace {
 
 constexpr std::uint8_t kPort = 1;
+constexpr unsigned kDepth = 32; // transfers under way at once
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
@@ -83,12 +84,12 @@ OrSentence<void> RdmaLoopback::connect() {
         return Sentence(os::format("{} fails on {}: {}", call, m_name, std::strerror(errno)));
     };
     objects.pd = verbs.alloc_pd(objects.context);
-    objects.cq = verbs.create_cq(objects.context, 16, nullptr, nullptr, 0);
+    objects.cq = verbs.create_cq(objects.context, kDepth, nullptr, nullptr, 0);
     if (!objects.pd || !objects.cq)
         return failed(objects.pd ? "ibv_create_cq" : "ibv_alloc_pd");
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = objects.cq;
-    wanted.cap = {.max_send_wr = 8, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    wanted.cap = {.max_send_wr = kDepth, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     wanted.qp_type = IBV_QPT_RC;
     objects.qp = verbs.create_qp(objects.pd, &wanted);
     ibv_port_attr port{};
@@ -158,6 +159,16 @@ OrSentence<void> RdmaLoopback::register_host(void *memory, std::size_t length) {
     return {};
 }
 
+OrSentence<void> RdmaLoopback::register_local_dmabuf(int dmabuf, std::size_t length) {
+    if (!m_objects->verbs.reg_dmabuf_mr)
+        return Sentence("this libibverbs has no ibv_reg_dmabuf_mr");
+    m_objects->host_memory = nullptr; // the registration begins at address 0
+    m_objects->host = m_objects->verbs.reg_dmabuf_mr(m_objects->pd, 0, length, 0, dmabuf, kAccess);
+    if (!m_objects->host)
+        return Sentence(os::format("ibv_reg_dmabuf_mr fails on {}: {}", m_name, std::strerror(errno)));
+    return {};
+}
+
 OrSentence<void> RdmaLoopback::register_dmabuf(int dmabuf, std::size_t length) {
     if (!m_objects->verbs.reg_dmabuf_mr)
         return Sentence("this libibverbs has no ibv_reg_dmabuf_mr");
@@ -169,34 +180,54 @@ OrSentence<void> RdmaLoopback::register_dmabuf(int dmabuf, std::size_t length) {
     return {};
 }
 
-OrSentence<void> RdmaLoopback::write(std::uint32_t length) { return transfer(true, length); }
-OrSentence<void> RdmaLoopback::read(std::uint32_t length) { return transfer(false, length); }
+OrSentence<void> RdmaLoopback::write(std::uint32_t length) { return transfer({.write = true, .size = length}); }
+OrSentence<void> RdmaLoopback::read(std::uint32_t length) { return transfer({.write = false, .size = length}); }
 
-OrSentence<void> RdmaLoopback::transfer(bool write, std::uint32_t length) {
-    Objects &objects = *m_objects;
+OrSentence<void> RdmaLoopback::post(const Pieces &pieces, std::uint64_t number) {
+    const Objects &objects = *m_objects;
+    const std::uint64_t offset = number * pieces.size;
     ibv_sge piece{};
-    piece.addr = reinterpret_cast<std::uint64_t>(objects.host_memory);
-    piece.length = length;
+    piece.addr = reinterpret_cast<std::uint64_t>(objects.host_memory) + pieces.local_offset + offset;
+    piece.length = pieces.size;
     piece.lkey = objects.host->lkey;
     ibv_send_wr request{};
     request.sg_list = &piece;
     request.num_sge = 1;
-    request.opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+    request.opcode = pieces.write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
     request.send_flags = IBV_SEND_SIGNALED;
-    request.wr.rdma.remote_addr = 0; // the registration begins at address 0
+    request.wr.rdma.remote_addr = pieces.remote_offset + offset; // the registration begins at address 0
     request.wr.rdma.rkey = objects.dmabuf->rkey;
     ibv_send_wr *bad = nullptr;
     if (const int code = ibv_post_send(objects.qp, &request, &bad); code != 0)
         return Sentence(os::format("ibv_post_send fails on {}: {}", m_name, std::strerror(code)));
+    return {};
+}
+
+OrSentence<void> RdmaLoopback::wait_for_one(bool write) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     ibv_wc end{};
     int found = 0;
-    while ((found = ibv_poll_cq(objects.cq, 1, &end)) == 0)
+    while ((found = ibv_poll_cq(m_objects->cq, 1, &end)) == 0)
         if (std::chrono::steady_clock::now() > limit)
             return Sentence(os::format("an RDMA {} on {} did not end in 10 s", write ? "write" : "read", m_name));
     if (found < 0 || end.status != IBV_WC_SUCCESS)
         return Sentence(os::format("an RDMA {} on {} ended with status {}", write ? "write" : "read", m_name,
                                    static_cast<int>(end.status)));
+    return {};
+}
+
+OrSentence<void> RdmaLoopback::transfer(const Pieces &pieces) {
+    for (std::uint64_t posted = 0, ended = 0; ended < pieces.count;) {
+        if (posted < pieces.count && posted - ended < kDepth) {
+            if (auto done = post(pieces, posted); !done)
+                return done;
+            ++posted;
+        } else {
+            if (auto done = wait_for_one(pieces.write); !done)
+                return done;
+            ++ended;
+        }
+    }
     return {};
 }
 

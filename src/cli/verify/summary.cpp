@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "summary.h"
 
+#include "cli/utc_time.h"
 #include "os/format.h"
 
 #include <nlohmann/json.hpp>
-
-#include <ctime>
 
 namespace gaudi::cli::verify {
 namespace {
 
 using Json = nlohmann::ordered_json; // keeps the order for readers
-
-std::string now() {
-    const std::time_t time = std::time(nullptr);
-    std::tm utc{};
-    ::gmtime_r(&time, &utc);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return text;
-}
 
 std::string name_generation(const hlthunk_hw_ip_info &info) {
     return info.device_id == HL_PCI_ID_GAUDI2   ? "gaudi2"
@@ -47,7 +37,8 @@ std::string format_table(const Summary &summary) {
 }
 
 std::string format_report(const Summary &summary) {
-    Json out = {{"schema", 1}, {"tool", "ucx_gaudi verify"}, {"version", UCX_GAUDI_VERSION}, {"time", now()}};
+    Json out = {
+        {"schema", 1}, {"tool", "ucx_gaudi verify"}, {"version", UCX_GAUDI_VERSION}, {"time", format_utc_time()}};
     out["software"] = summary.software;
     out["interrupted"] = summary.interrupted;
     out["library"] = {{"path", summary.card.library().path()},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "verify.h"
 
-#include "cli/holders.h"
-#include "cli/report.h"
+#include "cli/doctor/collect.h"
 #include "gaudi/card/verification_record.h"
 #include "interrupt.h"
 #include "os/format.h"
@@ -40,19 +39,19 @@ OrSentence<const Card *> choose_card(const Cards &cards, const std::string &name
             return Sentence(card.error().text);
         return *card;
     }
-    if (const auto reports = report_cards())
-        for (const CardReport &report : *reports)
-            if (!report.in_use)
-                return cards.by_bus_id(report.bus_id);
+    if (const auto all = doctor::list_cards())
+        for (const doctor::CardFacts &card : *all)
+            if (!card.in_use)
+                return cards.by_bus_id(card.bus_id);
     return cards.all().front().get();
 }
 
 std::string describe_holders(const Card &card) {
     std::string text;
-    if (const auto reports = report_cards())
-        for (const CardReport &report : *reports)
-            for (const Holder &holder : report.holders)
-                if (report.bus_id == card.bus_id())
+    if (const auto all = doctor::list_cards())
+        for (const doctor::CardFacts &listed : *all)
+            for (const doctor::HolderFacts &holder : listed.holders)
+                if (listed.bus_id == card.bus_id())
                     text += os::format("{}pid {} ({})", text.empty() ? " by " : ", ", holder.pid, holder.command);
     return text;
 }
@@ -107,7 +106,8 @@ int run_verify(const VerifyOptions &options) {
             return refuse(opened.error());
         report = std::move(*opened);
     }
-    const std::vector<UcxReport> ucx = report_ucx(); // first, because it forks: no library of the vendor is loaded yet
+    const std::vector<doctor::UcxFacts> ucx =
+        doctor::list_ucx(); // first, because it forks: no library of the vendor is loaded yet
     const auto cards = Cards::get();
     if (!cards)
         return refuse(cards.error().text);

@@ -203,7 +203,8 @@ TEST_F(Tree, skipped_module_files_have_a_reason) {
         write(fs::path("/plug") / name, "");
     write("/ucx/lib/ucx/libuct_gaudi.so.0", "");
     std::map<std::string, std::string> why;
-    for (const ModuleFileFacts &file : collect_module_files(m_machine, "/ucx/lib/libucs.so.0"))
+    for (const ModuleFileFacts &file :
+         collect_module_files(m_machine, "/ucx/lib/libucs.so.0", collect_settings(m_machine, "/ucx/lib")))
         why[file.path] = file.why_skipped;
     EXPECT_EQ(why.size(), 5U);
     EXPECT_THAT(why["/none"], HasSubstr("does not exist"));
@@ -223,7 +224,77 @@ TEST_F(Tree, nics_have_their_places) {
     collect_nic_places(m_machine, nics);
     EXPECT_EQ(nics[0].bus_id, "0000:1c:00.0");
     EXPECT_THAT(nics[0].bridges, ElementsAre("0000:16:01.0"));
+    EXPECT_EQ(nics[0].acs.at(0).why_unknown, "sysfs does not show the configuration space");
     EXPECT_EQ(nics[1].bus_id, "");
+}
+
+TEST_F(Tree, libraries_of_holders_are_read) {
+    write("/proc/7/maps", "7f0000000000-7f0000001000 r-xp 00000000 08:01 12 /usr/lib/libucs.so.0.0.0\n"
+                          "7f0000001000-7f0000002000 r--p 00001000 08:01 12 /usr/lib/libucs.so.0.0.0\n"
+                          "7f0000002000-7f0000003000 rw-p 00000000 00:00 0\n"
+                          "7f0000003000-7f0000004000 r-xp 00000000 08:01 13 /venv/nixl.libs/libucs-14c2.so.0.0.0\n"
+                          "7f0000004000-7f0000005000 r-xp 00000000 08:01 14 /opt/libuct_gaudi.so.0.0.0\n"
+                          "7f0000005000-7f0000006000 r-xp 00000000 08:01 15 /opt/libucs_signal.so.0\n");
+    std::vector<CardFacts> cards(1);
+    cards[0].holders = {{7, "python", {}, false}, {8, "root's", {}, false}};
+    collect_holder_ucx(m_machine, cards);
+    EXPECT_THAT(cards[0].holders[0].libucs.value(),
+                ElementsAre("/usr/lib/libucs.so.0.0.0", "/venv/nixl.libs/libucs-14c2.so.0.0.0"));
+    EXPECT_TRUE(cards[0].holders[0].has_modules);
+    EXPECT_EQ(cards[0].holders[1].libucs, std::nullopt);
+}
+
+TEST_F(Tree, nics_are_placed_by_the_path_of_libibverbs) {
+    const std::string place = "pci0000:16/0000:16:01.0/0000:1c:00.0";
+    add_function("0000:1c:00.0", place, "0x15b3");
+    write("/sys/devices/" + place + "/numa_node", "1\n");
+    write("/sys/devices/" + place + "/infiniband/mlx5_0/x", "");
+    link("/sys/class/infiniband/mlx5_0", "../../devices/" + place + "/infiniband/mlx5_0");
+    std::vector<NicFacts> nics(3);
+    nics[0].sysfs_path = "/sys/class/infiniband/mlx5_0";
+    nics[1].sysfs_path = "/sys/bus/pci/devices/0000:1c:00.0/infiniband/mlx5_0";
+    nics[2].sysfs_path = "/sys/bus/pci/devices/0000:9d:00.0/infiniband/mlx5_1"; // not there
+    collect_nic_places(m_machine, nics);
+    for (const NicFacts &nic : {nics[0], nics[1]}) {
+        EXPECT_EQ(nic.bus_id, "0000:1c:00.0");
+        EXPECT_EQ(nic.numa_node, 1);
+        EXPECT_THAT(nic.bridges, ElementsAre("0000:16:01.0"));
+    }
+    EXPECT_EQ(nics[2].bus_id, "");
+}
+
+TEST_F(Tree, numa_nodes_are_in_the_order_of_their_numbers) {
+    for (const char *node : {"node0", "node2", "node10"})
+        write(std::string("/sys/devices/system/node/") + node + "/cpulist", std::string("of ") + node + "\n");
+    write("/sys/devices/system/node/node", "");
+    write("/sys/devices/system/node/node1x/cpulist", "x\n");
+    write("/sys/devices/system/node/possible", "0-10\n");
+    std::vector<std::string> found;
+    for (const NumaNodeFacts &node : collect_numa_nodes(m_machine))
+        found.push_back(std::to_string(node.node) + " " + node.cpus);
+    EXPECT_THAT(found, ElementsAre("0 of node0", "2 of node2", "10 of node10"));
+}
+
+TEST_F(Tree, links_and_processors_of_devices_are_read) {
+    const std::string card = "/sys/bus/pci/devices/0000:19:00.0/", nic = "/sys/bus/pci/devices/0000:1c:00.0/";
+    write(card + "local_cpulist", "0-31,64-95\n");
+    write(card + "current_link_speed", "16.0 GT/s PCIe\n");
+    write(card + "current_link_width", "16\n");
+    write(nic + "current_link_speed", "Unknown\n");
+    write(nic + "current_link_width", "-1\n");
+    Facts facts;
+    facts.pci_cards.resize(1);
+    facts.pci_cards[0].bus_id = "0000:19:00.0";
+    facts.nics.resize(3); // the second port of a NIC has its bus id, and one has no place
+    facts.nics[0].bus_id = facts.nics[1].bus_id = "0000:1c:00.0";
+    const auto devices = collect_pci_devices(m_machine, facts);
+    ASSERT_EQ(devices.size(), 2U);
+    EXPECT_EQ(devices[0].cpus, "0-31,64-95");
+    EXPECT_EQ(devices[0].link_mt_per_s, 16000U);
+    EXPECT_EQ(devices[0].link_lanes, 16U);
+    EXPECT_EQ(devices[1].cpus, "");
+    EXPECT_EQ(devices[1].link_mt_per_s, 0U);
+    EXPECT_EQ(devices[1].link_lanes, 0U);
 }
 
 } // namespace

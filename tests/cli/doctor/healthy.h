@@ -48,6 +48,9 @@ inline gaudi::cli::doctor::Facts healthy_server() {
         card.memory_free_bytes = kMemory;
         card.hard_resets = 0;
         card.takes_submissions = card.completion_by_flag = true;
+        if (i == 0)
+            card.in_use = true,
+            card.holders = {{4711, "python3", std::vector<std::string>{"/usr/lib/libucs.so.0"}, true}};
         facts.cards.push_back(card);
         NicFacts nic;
         nic.name = "mlx5_" + std::to_string(i);
@@ -56,6 +59,8 @@ inline gaudi::cli::doctor::Facts healthy_server() {
         nic.active = true;
         nic.dmabuf_errno = EBADF;
         nic.bridges = {bridges[i][0], bridges[i][1], "0000:1b:00.0"};
+        for (const std::string &bridge : nic.bridges)
+            nic.acs.push_back({bridge, 0, ""});
         facts.nics.push_back(nic);
     }
     facts.module_directory = "/usr/lib/x86_64-linux-gnu/ucx-gaudi";
@@ -65,11 +70,13 @@ inline gaudi::cli::doctor::Facts healthy_server() {
                          "",
                          {{facts.module_directory + "/libuct_gaudi.so", "UCX loads only files that end in .so.0"},
                           {facts.module_directory + "/libuct_gaudi.so.0", ""}},
-                         ""});
+                         "",
+                         facts.module_directory,
+                         "/etc/ucx/ucx.conf"});
     facts.settings = {{"MLX5_SCATTER_TO_CQE", "0", "environment"},
                       {"RDMAV_FORK_SAFE", "1", "environment"},
                       {"UCX_PLUGIN_PATH", facts.module_directory, "/etc/ucx/ucx.conf"}};
-    facts.round_trips = {{0, "", true, "1 MiB to the card and back"}};
+    facts.round_trips = {{1, "", true, "1 MiB to the card and back"}}; // the other card is in use
     return facts;
 }
 
