@@ -143,6 +143,40 @@ void post_and_complete(benchmark::State &state) {
 }
 BENCHMARK(post_and_complete)->Arg(1)->Arg(16)->Arg(1024);
 
+/// Counts transfers as the engines do when a batch has ended.
+class CountingEngine final : public Engine {
+public:
+    explicit CountingEngine(Session &session) : Engine(session) {}
+
+    [[gnu::noinline]] void count(const std::vector<Transfer> &ended) {
+        Tally tally(*this);
+        for (const Transfer &transfer : ended)
+            tally.add(transfer);
+    }
+
+    const char *name() const override { return "counting"; }
+    void post(Direction, Transfer &) override {}
+    void progress() override {}
+    void wait() override {}
+    void settle() override {}
+    void stop(const Error &) override {}
+    void release() override {}
+};
+
+/// What `ucx_gaudi top` costs a copy: the counters of a full batch; time per copy.
+void count_ended_copies(benchmark::State &state) {
+    CountingEngine engine(*need(card().open()));
+    std::vector<Transfer> ended(64);
+    for (Transfer &transfer : ended) {
+        transfer.path = Path::down;
+        transfer.length = 4096;
+    }
+    for (auto _ : state)
+        engine.count(ended);
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ended.size()));
+}
+BENCHMARK(count_ended_copies);
+
 void poll_when_idle(benchmark::State &state) {
     Copies copies(8192);
     for (auto _ : state)

@@ -21,6 +21,18 @@ def size_text(size):
     return f"{size} B"
 
 
+# What a figure says about its bar.
+MET, MISSED, TOO_NOISY = "met", "MISSED", "too noisy to tell"
+
+
+def judge(lowest, highest, at_least=None, at_most=None):
+    """A figure that the noise leaves anywhere between the two, against its bar: met or missed only if all of the range
+    is on one side of the bar."""
+    if at_least is not None:
+        return MET if lowest >= at_least else MISSED if highest < at_least else TOO_NOISY
+    return MET if highest <= at_most else MISSED if lowest > at_most else TOO_NOISY
+
+
 def quartiles(values):
     return statistics.quantiles(values, n=4, method="inclusive")
 
@@ -34,11 +46,15 @@ class Compared:
         self.noise_low, _, self.noise_high = quartiles([figure(a, b) for a, b in zip(base, sample["base_again_ns"])])
         self.spread = max(neutral - self.noise_low, self.noise_high - neutral, 0)
 
+    def reach(self):
+        """What the noise of the base and the figure's own leave open."""
+        return min(self.low, self.median - self.spread), max(self.high, self.median + self.spread)
+
     def at_least(self, bar):
-        return self.median + self.spread >= bar
+        return judge(*self.reach(), at_least=bar)
 
     def at_most(self, bar):
-        return self.median - self.spread <= bar
+        return judge(*self.reach(), at_most=bar)
 
     def json(self, name, unit=""):
         return {f"{name}{unit}_median": self.median, f"{name}{unit}_quartiles": [self.low, self.high],
@@ -71,15 +87,21 @@ class Report:
 
     def __init__(self):
         self.results = {"schema": 3, "software": True, "note": SOFTWARE}
-        self.missed = []
+        self.missed, self.too_noisy = [], []
 
     def head(self, title, columns=""):
         print(f"\n{title}\n{columns}" if columns else f"\n{title}")
 
-    def verdict(self, met, what):
-        if not met:
-            self.missed.append(what)
-        return "met" if met else "MISSED"
+    def verdict(self, verdict, what):
+        if verdict != MET:
+            (self.missed if verdict == MISSED else self.too_noisy).append(what)
+        return verdict
+
+    def summary(self):
+        """The rows that did not meet their bar; empty if all did."""
+        parts = ((self.missed, "missed their bar"), (self.too_noisy, "are too noisy to tell"))
+        return "\n".join(f"{len(rows)} rows {what}" + "".join(f"\n  {row}" for row in rows)
+                         for rows, what in parts if rows)
 
     def add(self, name, rows):
         self.results[name] = rows
