@@ -5,11 +5,14 @@
 //                                    (softgaudi_stat); without it, as on real cards, nothing is counted
 //     ucp_exchange --rdma STAT HCA   over RDMA devices, with zero copy and without. HCA is softhca_stat. On a virtual
 //                                    clock (docs/softgaudi.md) it also shows the time that each took
+//     ucp_exchange --json STAT, ucp_exchange --json --rdma STAT HCA: the same as a JSON array of exchanges
 #include "grouped.h"
 #include "moved.h"
 #include "os/format.h"
 #include "ucp_side.h"
 #include "virtual_clock.h"
+
+#include <nlohmann/json.hpp>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +22,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -208,7 +212,40 @@ Outcome run(const Exchange &what, const Stats &stats) {
     return outcome;
 }
 
+/// What was measured, for `ucx_gaudi demo --json`.
+nlohmann::ordered_json describe(const Exchange &what, const Outcome &outcome) {
+    constexpr const char *kOperations[] = {"send_receive", "put", "get"};
+    const Moved &moved = outcome.moved;
+    nlohmann::ordered_json row = {
+        {"operation", kOperations[static_cast<unsigned>(what.way)]},
+        {"bytes", what.size},
+        {"transports", what.transports},
+        {"zero_copy", outcome.good && moved.staged() == 0},
+        {"card_to_host_bytes", moved.up},
+        {"host_to_card_bytes", moved.down},
+        {"within_cards_bytes", moved.within},
+        {"virtual_time_ns", nullptr},
+        {"correct", outcome.good},
+    };
+    if (moved.clock_ns != 0)
+        row["virtual_time_ns"] = moved.clock_ns;
+    return row;
+}
+
 const char *verdict(bool good) { return good ? "every byte arrived" : "FAILED"; }
+
+/// Prints all exchanges as JSON. Returns whether every byte arrived by the expected path.
+bool print_json(std::span<const Exchange> exchanges, const Stats &stats, bool rdma) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    bool good = true;
+    for (const Exchange &what : exchanges) {
+        const Outcome outcome = run(what, stats);
+        rows.push_back(describe(what, outcome));
+        good = good && outcome.good && (!rdma || (outcome.moved.staged() == 0) == what.zero_copy);
+    }
+    gaudi::os::print(stdout, "{}\n", rows.dump());
+    return good;
+}
 
 /// Within the machine. Returns whether every byte arrived.
 bool show_within(const Stats &stats) {
@@ -274,15 +311,25 @@ bool show_rdma(const Stats &stats) {
 } // namespace
 
 int main(int argc, char **argv) {
-    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    std::vector<std::string_view> words(argv + 1, argv + argc);
+    const bool json = !words.empty() && words[0] == "--json";
+    if (json)
+        words.erase(words.begin());
     const bool rdma = words.size() == 3 && words[0] == "--rdma";
-    if (!rdma && (words.size() > 1 || (words.size() == 1 && words[0].starts_with("-")))) {
-        gaudi::os::print(stderr, "usage: ucp_exchange [STAT] | --rdma STAT HCA-STAT\n");
+    const bool within = words.size() == 1 ? !words[0].starts_with("-") : words.empty() && !json; // JSON has the counts
+    if (!rdma && !within) {
+        gaudi::os::print(stderr, "usage: ucp_exchange [[--json] STAT] | [--json] --rdma STAT HCA-STAT\n");
         return 2;
     }
+    Stats stats;
+    if (!words.empty())
+        stats.cards = words[rdma ? 1 : 0].data();
+    if (rdma)
+        stats.hcas = words[2].data();
     try {
-        const bool good = rdma ? show_rdma({argv[2], argv[3]}) : show_within({argc == 2 ? argv[1] : nullptr});
-        return good ? 0 : 1;
+        if (json)
+            return print_json(rdma ? std::span<const Exchange>(kRdma) : kWithin, stats, rdma) ? 0 : 1;
+        return (rdma ? show_rdma(stats) : show_within(stats)) ? 0 : 1;
     } catch (const std::exception &error) {
         gaudi::os::print(stderr, "ucp_exchange: {}\n", error.what());
         return 1;

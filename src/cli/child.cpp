@@ -83,7 +83,7 @@ void HeldSignals::restore() const {
     ::sigprocmask(SIG_SETMASK, &m_before, nullptr);
 }
 
-int run_child(const std::vector<std::string> &command, const HeldSignals &signals) {
+int run_child(const std::vector<std::string> &command, const HeldSignals &signals, int output) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
         return report_failed_start(command.front(), errno);
@@ -93,6 +93,8 @@ int run_child(const std::vector<std::string> &command, const HeldSignals &signal
     const pid_t child = ::fork();
     if (child == 0) {
         signals.restore();
+        if (output != STDOUT_FILENO)
+            ::dup2(output, STDOUT_FILENO);
         execute(command, out.get());
     }
     const int fork_error = errno;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -24,9 +25,9 @@ private:
     struct sigaction m_on_child; // the action for SIGCHLD at the start of this process
 };
 
-/// Runs `command` (found by PATH) in the environment of this process and waits for it, passing signals on. Returns an
-/// exit code as shells do: that of the program; 128+N when signal N ended it, or told this process to end; 126 or 127,
-/// after a message on stderr, when it cannot be started.
-int run_child(const std::vector<std::string> &command, const HeldSignals &signals);
+/// Runs `command` (found by PATH) in the environment of this process and waits for it, passing signals on; its stdout goes
+/// to `output`. Returns an exit code as shells do: that of the program; 128+N when signal N ended it, or told this process
+/// to end; 126 or 127, after a message on stderr, when it cannot be started.
+int run_child(const std::vector<std::string> &command, const HeldSignals &signals, int output = STDOUT_FILENO);
 
 } // namespace gaudi::cli

@@ -27,7 +27,9 @@ Command add_demo(CLI::App &app) {
     const auto ucx = std::make_shared<std::string>();
     demo->add_option("--ucx", *ucx, "UCX to show it on, as for run (default: the best one that is found)")
         ->option_text("NAME|DIR");
-    return {demo, [ucx] { return run_demo(*ucx); }, {}};
+    const auto json = std::make_shared<bool>(false);
+    demo->add_flag("--json", *json, "Print JSON, for programs");
+    return {demo, [ucx, json] { return run_demo(*ucx, *json); }, {}};
 }
 
 /// Empty for a number of NICs. Any other word is more likely the program.
@@ -69,6 +71,8 @@ Command add_run(CLI::App &app, const std::vector<std::string> &program) {
         ->option_text("[N]");
     run->add_flag("--topology", options.topology, "Show UCX the PCIe switches of the cards and NICs");
     run->add_flag("--stat", options.statistics, "Print the counters of the cards and NICs at the end, on stderr");
+    run->add_option("--json", options.json, "Write the exit code and the counters at the end, for programs")
+        ->option_text("FILE");
     run->add_flag("-v,--verbose", options.verbose, "Print the variables that are set, and the command");
     return {run,
             [made, &program] {
@@ -90,6 +94,8 @@ Command add_record(CLI::App &app, const std::vector<std::string> &program) {
     record->add_option("--size", options.size_mib, "Size of the file at most, in MiB (default: 256)")
         ->check(CLI::Range(1, 1 << 20))
         ->option_text("MIB");
+    record->add_option("--json", options.json, "Write a summary of the recording at the end, for programs")
+        ->option_text("FILE");
     return {record,
             [made, &program] {
                 made->command = program;

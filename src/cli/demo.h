@@ -7,7 +7,8 @@
 namespace gaudi::cli {
 
 /// Shows RDMA with zero copy and without, exchanges within the machine, and copies through each card. `ucx` names the UCX
-/// as --ucx of `run` does; without it the best one that is found is used. Returns the exit code.
-int run_demo(const std::string &ucx);
+/// as --ucx of `run` does; without it the best one that is found is used. With `json` all of it is printed as JSON at the
+/// end. Returns the exit code.
+int run_demo(const std::string &ucx, bool json);
 
 } // namespace gaudi::cli

@@ -36,14 +36,30 @@ public:
     }
 };
 
-/// Prints one sentence about a mistake; returns the exit code.
-int report_usage(const CLI::App &app, std::string text) {
+/// Prints one sentence about a mistake, after "ucx_gaudi" or a command of it; returns the exit code.
+int report_usage(const std::string &command, std::string text) {
     std::replace(text.begin(), text.end(), '\n', ' ');
+    os::print(stderr, "ucx_gaudi: {}; see {} --help\n", text, command);
+    return kUsage;
+}
+
+/// The same for a mistake that CLI11 found while it parsed.
+int report_usage(const CLI::App &app, std::string text) {
     std::string command = "ucx_gaudi";
     for (const CLI::App *chosen : app.get_subcommands())
         command = os::format("ucx_gaudi {}", chosen->get_name());
-    os::print(stderr, "ucx_gaudi: {}; see {} --help\n", text, command);
-    return kUsage;
+    return report_usage(command, std::move(text));
+}
+
+/// The flag that a word gives a value, as in --json=3; empty for other words. CLI11 would take some values and describe the
+/// others in its own terms.
+std::string find_flag_with_value(const CLI::App &command, const std::string &word) {
+    const std::size_t cut = word.find('=');
+    if (cut == std::string::npos || !word.starts_with("--"))
+        return {};
+    std::string name = word.substr(0, cut);
+    const CLI::Option *option = command.get_option_no_throw(name);
+    return option && option->get_expected_max() == 0 ? name : std::string();
 }
 
 /// The words of run or record with the -- that is missing before the program; empty if they have no program either.
@@ -80,6 +96,10 @@ int main_of(std::vector<std::string> words) {
     const auto named = words.empty() ? commands.end() : std::ranges::find_if(commands, is_named);
     if (!words.empty() && !words.front().starts_with('-') && named == commands.end())
         return report_usage(app, os::format("there is no command '{}'", words.front()));
+    if (named != commands.end())
+        for (const std::string &word : words)
+            if (const std::string flag = find_flag_with_value(*named->app, word); !flag.empty())
+                return report_usage(os::format("ucx_gaudi {}", words.front()), os::format("{} takes no value", flag));
     try {
         app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // the order that CLI11 expects
     } catch (const CLI::ExtrasError &error) {

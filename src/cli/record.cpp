@@ -9,8 +9,11 @@
 #include "record/calls.h"
 #include "record/format.h"
 #include "recording.h"
+#include "report_file.h"
 #include "thunk/fd.h"
 #include "thunk/library.h"
+
+#include <nlohmann/json.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -33,6 +36,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a recording holds in the end.
+struct RecordedTotals {
+    std::uint64_t calls = 0;
+    std::uint64_t processes = 0;
+    std::uint64_t lost = 0; // calls and packets that found no room in the file
+};
+
 /// The file of a recording while programs write to it.
 class OpenRecording {
 public:
@@ -49,8 +59,10 @@ public:
     int fd() const { return m_fd.get(); }
     const record::Head &head() const { return *m_head; }
 
+    const fs::path &path() const { return m_path; }
+
     /// Ends the recording, also for programs that still run, and cuts the file to what is in it.
-    void close();
+    OrSentence<RecordedTotals> close();
 
 private:
     OpenRecording(fs::path path, thunk::Fd fd, record::Head *head)
@@ -112,52 +124,68 @@ OrSentence<OpenRecording> OpenRecording::create(const fs::path &path, std::uint6
     return OpenRecording(path, std::move(fd), head);
 }
 
-void OpenRecording::close() {
+OrSentence<RecordedTotals> OpenRecording::close() {
     // Whoever reserved a record before this has it below `end`; nobody reserves one after it.
     const std::uint64_t cursor = m_head->cursor.exchange(record::kClosedCursor);
     const std::uint64_t end = std::min(cursor, m_head->limit);
     m_head->end = end;
     const std::uint64_t lost = m_head->lost;
-    const bool cut = ::ftruncate(m_fd.get(), static_cast<off_t>(end)) == 0;
+    if (::ftruncate(m_fd.get(), static_cast<off_t>(end)) != 0)
+        return Sentence(os::format("cannot truncate {}: {}", m_path.string(), std::strerror(errno)));
     const auto recording = Recording::read(m_path);
-    if (!cut || !recording) {
-        os::print(stderr, "ucx_gaudi: {}\n",
-                  recording ? os::format("cannot truncate {}: {}", m_path.string(), std::strerror(errno))
-                            : recording.error());
-        return;
-    }
-    if (lost != 0)
+    if (!recording)
+        return Sentence(recording.error());
+    return RecordedTotals{recording->calls().size(), recording->processes(), lost};
+}
+
+void print_totals(const OpenRecording &file, const RecordedTotals &totals) {
+    if (totals.lost != 0)
         os::print(stderr,
                   "ucx_gaudi: the recording is cut: {} is full at {} MiB and lacks the last {} calls and packets; "
                   "choose a larger --size\n",
-                  m_path.string(), m_head->limit >> 20, lost);
-    if (recording->calls().empty())
+                  file.path().string(), file.head().limit >> 20, totals.lost);
+    if (totals.calls == 0)
         os::print(stderr, "ucx_gaudi: no call was recorded: the program did not use libhl-thunk, or has the path of "
                           "another one built in\n");
     else
-        os::print(stderr, "ucx_gaudi: recorded in {}: {} calls (processes: {})\n", m_path.string(),
-                  recording->calls().size(), recording->processes());
+        os::print(stderr, "ucx_gaudi: recorded in {}: {} calls (processes: {})\n", file.path().string(), totals.calls,
+                  totals.processes);
+}
+
+/// The report of `record --json` (docs/schema/record-1.json). `code` is the exit code of the program.
+std::string describe_recording(const RecordOptions &options, int code, const thunk::Library &library,
+                               const OpenRecording &file, const RecordedTotals &totals) {
+    const std::string version = library.version().value_or("unknown");
+    const nlohmann::ordered_json report = {
+        {"schema", 1},
+        {"software", version.find("softgaudi") != std::string::npos},
+        {"library", library.path()},
+        {"library_version", version},
+        {"command", options.command},
+        {"exit_code", code},
+        {"file", file.path().string()},
+        {"calls", totals.calls},
+        {"processes", totals.processes},
+        {"lost", totals.lost},
+    };
+    // A command may be any bytes.
+    return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 /// The libhl-thunk that the program would use.
-OrSentence<std::string> find_recorded_library() {
+OrSentence<const thunk::Library *> find_recorded_library() {
     const auto library = thunk::Library::find();
     if (!library)
         return Sentence(os::format("there is nothing to record: {}; to record on softgaudi: ucx_gaudi run -- ucx_gaudi "
                                    "record -o FILE -- COMMAND",
                                    library.error().text));
-    return (*library)->path();
+    return *library;
 }
 
-OrSentence<OpenRecording> prepare(const RecordOptions &options) {
-    if (const char *running = std::getenv(record::kFileVariable))
-        return Sentence(os::format("a recording to {} is running already, and there can be only one", running));
+OrSentence<OpenRecording> prepare(const RecordOptions &options, const thunk::Library &real) {
     const auto recorder = find_recorder_library();
     if (!recorder)
         return Sentence(recorder.error());
-    const auto real = find_recorded_library();
-    if (!real)
-        return Sentence(real.error());
     std::error_code error;
     const fs::path path = fs::absolute(options.output, error);
     auto file = OpenRecording::create(path, options.size_mib << 20);
@@ -165,7 +193,7 @@ OrSentence<OpenRecording> prepare(const RecordOptions &options) {
         return file;
     Environment environment;
     environment.set(record::kFileVariable, path.string());
-    environment.set(record::kThunkVariable, *real);
+    environment.set(record::kThunkVariable, real.path());
     environment.set("GAUDI_THUNK", recorder->string());
     environment.prepend("LD_LIBRARY_PATH", recorder->parent_path().string());
     return file;
@@ -174,16 +202,41 @@ OrSentence<OpenRecording> prepare(const RecordOptions &options) {
 } // namespace
 
 int run_record(const RecordOptions &options) {
-    const HeldSignals signals;
-    auto file = prepare(options);
-    if (!file) {
-        os::print(stderr, "ucx_gaudi: {}\n", file.error());
+    const auto refuse = [](const std::string &sentence) {
+        os::print(stderr, "ucx_gaudi: {}\n", sentence);
         return 1;
+    };
+    if (const char *running = std::getenv(record::kFileVariable))
+        return refuse(os::format("a recording to {} is running already, and there can be only one", running));
+    std::optional<ReportFile> json;
+    if (!options.json.empty()) { // before the program, which may run long
+        auto opened = ReportFile::open(options.json);
+        if (!opened)
+            return refuse(opened.error());
+        json = std::move(*opened);
     }
+    const auto library = find_recorded_library();
+    if (!library)
+        return refuse(library.error());
+    const HeldSignals signals;
+    auto file = prepare(options, **library);
+    if (!file)
+        return refuse(file.error());
     std::optional<PageSupply> pages(std::in_place, file->fd(), file->head());
     const int code = run_child(options.command, signals);
     pages.reset(); // before the file is cut
-    file->close();
+    const auto totals = file->close();
+    if (!totals) {
+        refuse(totals.error());
+        return code;
+    }
+    print_totals(*file, *totals);
+    if (const auto written =
+            json ? json->write(describe_recording(options, code, **library, *file, *totals)) : OrSentence<void>();
+        !written) {
+        refuse(written.error());
+        return code != 0 ? code : 1;
+    }
     return code;
 }
 

@@ -11,6 +11,7 @@ namespace gaudi::cli {
 struct RecordOptions {
     std::string output;
     std::uint64_t size_mib = 256; // of the file, at most
+    std::string json;             // the file to write the summary to; empty: none
     std::vector<std::string> command;
 };
 

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace gaudi::cli::verify {
+namespace gaudi::cli {
 namespace {
 
 bool write_all(int fd, const std::string &text) {
@@ -103,4 +103,4 @@ OrSentence<void> ReportFile::write(const std::string &text) const {
     return mounted && write_all(mounted.get(), text) ? OrSentence<void>() : failure;
 }
 
-} // namespace gaudi::cli::verify
+} // namespace gaudi::cli

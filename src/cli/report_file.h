@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file that `verify --json` writes at the end of a long run: whether it can be written is known before the run begins.
+// A file that a command writes at the end of a long run: whether it can be written is known before the run begins.
 #pragma once
 
-#include "cli/sentence.h"
+#include "sentence.h"
 #include "thunk/fd.h"
 
 #include <string>
 
-namespace gaudi::cli::verify {
+namespace gaudi::cli {
 
 class ReportFile {
 public:
@@ -29,4 +29,4 @@ private:
     thunk::Fd m_stream;      // of what is no regular file
 };
 
-} // namespace gaudi::cli::verify
+} // namespace gaudi::cli

@@ -6,13 +6,13 @@
 #include "ib_module.h"
 #include "links.h"
 #include "os/format.h"
-#include "output_of.h"
 #include "path_list.h"
 #include "places.h"
-#include "printable.h"
 #include "private_directory.h"
 #include "quote.h"
 #include "record/format.h"
+#include "report_file.h"
+#include "run_counters.h"
 #include "soft_settings.h"
 #include "topology.h"
 #include "usable_ucx.h"
@@ -246,29 +246,19 @@ int report_wrong_setting(std::string sentence, const RunOptions &options) {
     return report(sentence, 1);
 }
 
-/// What the programs did, while the directories of the run are still there.
-void print_statistics(const char *program, const char *device) {
-    const auto path = find_program(program);
-    if (!path) {
-        report(path.error(), 1);
-        return;
-    }
-    const auto [succeeded, text] = full_output_of({path->string()});
-    if (!succeeded) // it says itself that no program has used its device, or what else is wrong
-        os::print(stderr, "ucx_gaudi: no counters: {}",
-                  text.empty() ? os::format("{} cannot be run\n", program) : printable_lines(text));
-    else if (text.empty())
-        os::print(stderr, "ucx_gaudi: {} has no counters: no {} was used\n", program, device);
-    else
-        os::print(stderr, "ucx_gaudi: counters of {}:\n{}", program, text);
-}
-
 } // namespace
 
 int run_program(const RunOptions &options) {
     if (std::getenv(record::kFileVariable))
         return report(
             "run inside record would not be recorded: use ucx_gaudi run ... -- ucx_gaudi record -o FILE -- COMMAND", 1);
+    std::optional<ReportFile> json;
+    if (!options.json.empty()) { // before the program, which may run long
+        auto opened = ReportFile::open(options.json);
+        if (!opened)
+            return report(opened.error(), 1);
+        json = std::move(*opened);
+    }
     RunSetup setup;
     if (const auto chosen = setup.choose(options); !chosen)
         return report(chosen.error(), kMistake);
@@ -291,11 +281,12 @@ int run_program(const RunOptions &options) {
         os::print(stderr, "{}\n", quote_words(options.command));
     }
     const int code = run_child(options.command, signals);
-    if (options.statistics) {
-        print_statistics("softgaudi_stat", "card");
-        if (!options.hcas.empty())
-            print_statistics("softhca_stat", "NIC");
-    }
+    if (options.statistics)
+        print_counters(!options.hcas.empty());
+    if (const auto written =
+            json ? json->write(describe_run(options.command, code, !options.hcas.empty())) : OrSentence<void>();
+        !written)
+        return report(written.error(), code != 0 ? code : 1);
     return code;
 }
 

@@ -18,6 +18,7 @@ struct RunOptions {
     std::string directory;
     std::string ucx;
     std::string hcas;
+    std::string json; // the file to write the report to
     bool topology = false;
     bool statistics = false;
     bool verbose = false;

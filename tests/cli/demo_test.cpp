@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ucx_gaudi demo, on the fetched UCX.
+// ucx_gaudi demo on the fetched UCX, as far as demo_json_test.py and docs/cli.md do not show it.
 #include "command.h"
 
 #include <gmock/gmock.h>
@@ -8,21 +8,6 @@ namespace cli {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
-
-TEST(Demo, begins_with_what_zero_copy_saves) {
-    const Result got = result({"demo", "--ucx", "nixl-1.23"});
-    EXPECT_EQ(got.code, 0) << got.err;
-    EXPECT_THAT(
-        got.out.substr(0, got.out.find('\n')),
-        MatchesRegex("put of 64 MiB from card to card over RDMA: 0 bytes through host memory; without zero copy "
-                     "134,217,728, [0-9]+\\.[0-9] times as slow on the virtual clock"));
-    EXPECT_THAT(got.out, HasSubstr("zero copy: card -> HCA -> HCA -> card\n"));
-    EXPECT_THAT(got.out, HasSubstr("\nThe cards\n"));
-    EXPECT_THAT(got.out, Not(HasSubstr("FAILED")));
-    EXPECT_THAT(got.err, Not(HasSubstr("\r"))) << "progress in a pipe";
-}
 
 TEST(Demo, ucx_without_ib_module_shows_the_rest) {
     const Result got = result({"demo", "--ucx", "rapids"});

@@ -46,6 +46,21 @@ class EveryCommand(unittest.TestCase):
                 self.assertEqual((found.returncode, found.stdout), (2, ""))
                 self.assertRegex(found.stderr, r"\Aucx_gaudi: .*; see ucx_gaudi.* --help\n\Z")
 
+    def test_flag_with_a_value_is_one_sentence(self):
+        for command in commands():
+            text = run(PROGRAM, command, "--help").stdout
+            flags = re.findall(r"^ +(?:-\w,)?(--[a-z-]+) {2,}", text, re.MULTILINE)
+            self.assertTrue({"--help"} <= set(flags), text)
+            for flag in flags:
+                with self.subTest(command=command, flag=flag):
+                    found = run(PROGRAM, command, f"{flag}=3", home="/nowhere")
+                    self.assertEqual((found.returncode, found.stdout), (2, ""))
+                    self.assertRegex(found.stderr, rf"\Aucx_gaudi: {flag} takes no value; see ucx_gaudi {command} --help\n\Z")
+
+    def test_every_command_has_json(self):
+        for command in commands():
+            self.assertIn("--json", run(PROGRAM, command, "--help").stdout, command)
+
     def expect_full(self, *words, home=None):
         with open("/dev/full", "w", encoding="utf-8") as full:
             found = run(*words, stdout=full, home=home)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where `verify --json` writes its report.
-#include "cli/verify/report_file.h"
+#include "cli/report_file.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using gaudi::cli::verify::ReportFile;
+using gaudi::cli::ReportFile;
 
 class ReportFileTest : public ::testing::Test {
 protected:

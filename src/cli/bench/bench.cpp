@@ -2,9 +2,9 @@
 #include "bench.h"
 
 #include "cli/doctor/collect.h"
+#include "cli/report_file.h"
 #include "cli/utc_time.h"
 #include "cli/verify/interrupt.h"
-#include "cli/verify/report_file.h"
 #include "cli/write_stdout.h"
 #include "compare.h"
 #include "free_cards.h"
@@ -220,15 +220,15 @@ OrSentence<void> measure_all(Cards &cards, const Plan &plan, Results &results) {
 
 /// The files that a run writes at its end; that they can be written is known before.
 struct Outputs {
-    std::optional<verify::ReportFile> json, plot;
+    std::optional<ReportFile> json, plot;
 };
 
 OrSentence<Outputs> open_outputs(const BenchOptions &options) {
     Outputs outputs;
-    const auto open = [](const std::string &path, std::optional<verify::ReportFile> &into) {
+    const auto open = [](const std::string &path, std::optional<ReportFile> &into) {
         if (path.empty())
             return OrSentence<void>();
-        auto opened = verify::ReportFile::open(path);
+        auto opened = ReportFile::open(path);
         if (!opened)
             return OrSentence<void>(Sentence(opened.error()));
         into = std::move(*opened);

@@ -2,10 +2,10 @@
 #include "verify.h"
 
 #include "cli/doctor/collect.h"
+#include "cli/report_file.h"
 #include "gaudi/card/verification_record.h"
 #include "interrupt.h"
 #include "os/format.h"
-#include "report_file.h"
 #include "steps.h"
 #include "summary.h"
 
