@@ -237,7 +237,7 @@ Command add_bench(CLI::App &app) {
     bench->footer(
         "It opens cards that nothing uses, and copies memory of its own. Returns 1 if data arrived wrong, or if "
         "a row is slower than in OLD.");
-    bench->add_flag("--list", options.list, "Print the names of the tests and run none");
+    auto *list = bench->add_flag("--list", options.list, "Print the names of the tests and run none");
     bench->add_option("-t,--test", options.tests, "Run this test only; may be repeated")->option_text("NAME");
     bench
         ->add_option("--card", options.cards,
@@ -253,7 +253,8 @@ Command add_bench(CLI::App &app) {
     auto *json =
         bench->add_option("--json", options.json, "Write JSON, for programs (without FILE: in place of the text)")
             ->expected(0, 1)
-            ->option_text("[FILE]");
+            ->option_text("[FILE]")
+            ->excludes(list);
     bench->add_option("--plot", options.plot, "Draw bandwidth and latency over the size, as SVG")->option_text("FILE");
     bench->add_option("--compare", options.compare, "Compare with the JSON of an earlier run")->option_text("OLD");
     return {bench,

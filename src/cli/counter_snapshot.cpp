@@ -52,7 +52,13 @@ OrSentence<ProcessSnapshot> read_page(std::span<const std::byte> page) {
     if (read_page.size != sizeof read_page || page.size() != sizeof read_page)
         return Sentence(os::format("it has {} bytes and says {}, but a page has {}", page.size(), read_page.size,
                                    sizeof read_page));
-    return take_snapshot(read_page);
+    ProcessSnapshot process = take_snapshot(read_page);
+    const auto twice = std::adjacent_find(
+        process.cards.begin(), process.cards.end(),
+        [](const CardSnapshot &one, const CardSnapshot &next) { return one.module_id == next.module_id; });
+    if (twice != process.cards.end())
+        return Sentence(os::format("it has card {} twice", twice->module_id));
+    return process;
 }
 
 OrSentence<CounterSnapshot> take_counters() {
@@ -62,14 +68,19 @@ OrSentence<CounterSnapshot> take_counters() {
         return snapshot;
     if (!directory)
         return Sentence(directory.error().text);
-    directory->for_each(kMostPages, [&](int file, const std::string &name) {
+    const bool complete = directory->for_each(kMostPages, [&](int file, const std::string &name) {
         auto process = read_page(read_all(file));
-        if (process)
+        if (process) {
+            process->page = name;
             snapshot.processes.push_back(std::move(*process));
-        else
+        } else {
             snapshot.skipped.push_back(
                 os::format("{}/{} is skipped: {}", CounterDirectory::path(), name, process.error()));
+        }
     });
+    if (!complete)
+        snapshot.skipped.push_back(
+            os::format("{} has more than {} pages: the others are not shown", CounterDirectory::path(), kMostPages));
     std::sort(snapshot.processes.begin(), snapshot.processes.end(),
               [](const ProcessSnapshot &a, const ProcessSnapshot &b) { return a.pid < b.pid; });
     return snapshot;

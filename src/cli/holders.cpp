@@ -2,7 +2,7 @@
 #include "holders.h"
 
 #include "os/format.h"
-#include "printable.h"
+#include "os/printable.h"
 
 #include <sys/stat.h>
 
@@ -87,7 +87,7 @@ std::vector<Holder> find_holders(const thunk::Device &control) {
     for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
         const auto pid = parse_pid(at->path());
         if (pid && holds(at->path(), node, wanted))
-            found.push_back({*pid, printable(read_first_line(at->path() / "comm"))});
+            found.push_back({*pid, os::printable(read_first_line(at->path() / "comm"))});
     }
     return found;
 }

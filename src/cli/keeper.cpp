@@ -29,9 +29,9 @@ void close_others() {
 
 /// Whether the run has ended in order; false after its death.
 bool wait_for_the_run() {
-    char word = 0;
+    char byte = 0;
     ssize_t got = 0;
-    while ((got = ::read(kAlive, &word, 1)) < 0 && errno == EINTR) {
+    while ((got = ::read(kAlive, &byte, 1)) < 0 && errno == EINTR) {
     }
     return got == 1;
 }
@@ -71,7 +71,7 @@ Keeper::Keeper(const fs::path &directory) {
 Keeper::~Keeper() {
     if (m_child <= 0)
         return;
-    // MSG_NOSIGNAL: somebody may have killed the keeper, which is no reason for the run to die of SIGPIPE.
+    // MSG_NOSIGNAL: the keeper may have been killed, which is no reason for the run to die of SIGPIPE.
     [[maybe_unused]] const ssize_t sent = ::send(m_alive.get(), "", 1, MSG_NOSIGNAL);
     while (::waitpid(m_child, nullptr, 0) < 0 && errno == EINTR) {
     }

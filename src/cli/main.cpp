@@ -6,6 +6,9 @@
 #include "quote.h"
 #include "write_stdout.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -62,6 +65,15 @@ std::string find_flag_with_value(const CLI::App &command, const std::string &wor
     return option && option->get_expected_max() == 0 ? name : std::string();
 }
 
+/// The option that was given an empty value, as by --from "$UNSET"; empty if there is none. It would count as not given.
+std::string find_empty_value(const CLI::App &command) {
+    for (const CLI::Option *option : command.get_options({}))
+        if (option->get_expected_min() > 0 && option->count() > 0 &&
+            std::ranges::find(option->results(), std::string()) != option->results().end())
+            return option->get_name();
+    return {};
+}
+
 /// The words of run or record with the -- that is missing before the program; empty if they have no program either.
 std::string add_missing_cut(const CLI::App &command, const std::vector<std::string> &words) {
     const std::vector<std::string> unexpected = command.remaining();
@@ -115,6 +127,8 @@ int main_of(std::vector<std::string> words) {
         app.exit(error, text, text);
         return write_stdout(text.str()) ? 0 : 1;
     }
+    if (const std::string option = named == commands.end() ? "" : find_empty_value(*named->app); !option.empty())
+        return report_usage(app, os::format("{} needs a value, and got an empty one", option));
     const Command &chosen = *std::ranges::find_if(commands, [](const Command &command) { return bool{*command.app}; });
     if (chosen.program_example.empty() && !program.empty())
         return report_usage(app, "only run and record take a command after --");
@@ -129,6 +143,9 @@ int main_of(std::vector<std::string> words) {
 } // namespace gaudi::cli
 
 int main(int count, char **words) {
+    // A file that is opened later must not become the standard input or output of a program that this one starts.
+    for (int fd = ::open("/dev/null", O_RDWR); fd >= 0 && fd <= STDERR_FILENO;)
+        fd = ::open("/dev/null", O_RDWR);
     try {
         if (count == 3 && std::string_view(words[1]) == gaudi::cli::explain::kSideWord)
             gaudi::cli::explain::run_side(words[2]);

@@ -125,7 +125,7 @@ OrSentence<OpenRecording> OpenRecording::create(const fs::path &path, std::uint6
 }
 
 OrSentence<RecordedTotals> OpenRecording::close() {
-    // Whoever reserved a record before this has it below `end`; nobody reserves one after it.
+    // A record that was reserved before this is below `end`; none is reserved after it.
     const std::uint64_t cursor = m_head->cursor.exchange(record::kClosedCursor);
     const std::uint64_t end = std::min(cursor, m_head->limit);
     m_head->end = end;

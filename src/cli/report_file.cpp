@@ -23,7 +23,17 @@ bool write_all(int fd, const std::string &text) {
             return false;
         done += got > 0 ? static_cast<std::size_t>(got) : 0;
     }
-    return true;
+    return ::fsync(fd) == 0 || errno == EINVAL || errno == EROFS; // a pipe or a device has no disk behind it
+}
+
+/// The file that a symbolic link leads to, which may not exist yet; a path that is no link as it is.
+std::string follow_links(std::string path) {
+    namespace fs = std::filesystem;
+    constexpr int kMostLinks = 40; // as the kernel's: more are a circle
+    std::error_code error;
+    for (int links = 0; links < kMostLinks && fs::is_symlink(path, error); ++links)
+        path = (fs::path(path).parent_path() / fs::read_symlink(path, error)).string();
+    return path;
 }
 
 /// The program's own descriptor of the file, such as that of /dev/stdout; -1 if there is none. Opened anew, a redirected
@@ -70,7 +80,7 @@ OrSentence<ReportFile> ReportFile::open(const std::string &path) {
         if (report.m_stream)
             return report;
     } else {
-        report.m_real_path = path;
+        report.m_real_path = follow_links(path);
     }
     std::string name; // created for a moment only: a program that is killed leaves none behind
     if (const auto created = report.create(name); !created)
@@ -101,6 +111,11 @@ OrSentence<void> ReportFile::write(const std::string &text) const {
     ::unlink(name.c_str());
     const thunk::Fd mounted(busy ? ::open(m_real_path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC) : -1);
     return mounted && write_all(mounted.get(), text) ? OrSentence<void>() : failure;
+}
+
+OrSentence<void> write_report(const std::string &path, const std::string &text) {
+    const auto file = ReportFile::open(path);
+    return file ? file->write(text) : OrSentence<void>(Sentence(file.error()));
 }
 
 } // namespace gaudi::cli

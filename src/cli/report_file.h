@@ -29,4 +29,7 @@ private:
     thunk::Fd m_stream;      // of what is no regular file
 };
 
+/// Writes a report that is there already.
+OrSentence<void> write_report(const std::string &path, const std::string &text);
+
 } // namespace gaudi::cli

@@ -35,8 +35,8 @@ namespace fs = std::filesystem;
 
 constexpr int kMistake = 2; // the exit code for a wrong value of an option
 
-/// Creates the directory that several runs share, so that their programs see the same cards.
-OrSentence<fs::path> make_shared_server(const std::string &name) {
+/// Creates the directory that several runs share, so that their programs see the same cards; `made`: it was not there.
+OrSentence<fs::path> make_shared_server(const std::string &name, bool &made) {
     std::error_code error;
     fs::path path = fs::absolute(name, error).lexically_normal();
     if (!fs::exists(path.parent_path(), error))
@@ -44,7 +44,8 @@ OrSentence<fs::path> make_shared_server(const std::string &name) {
     if (!is_in_memory(fs::exists(path, error) ? path : path.parent_path()))
         return Sentence(
             os::format("--dir {}: must be on tmpfs, for example in /dev/shm: it holds the memory of the cards", name));
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    made = ::mkdir(path.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST)
         return Sentence(os::format("--dir {}: cannot create it: {}", name, std::strerror(errno)));
     if (!fs::is_directory(path, error))
         return Sentence(os::format("--dir {}: is not a directory", name));
@@ -76,6 +77,8 @@ public:
     OrSentence<void> prepare(const RunOptions &options);
     /// A wrong setting of softgaudi or softhca; empty if there is none.
     std::string find_wrong_setting() const;
+    /// Removes the directory of --dir, if this run has created it and will not use it.
+    void discard();
     /// To be called last: it changes what this process sees of the machine.
     OrSentence<void> add_topology(const RunOptions &options);
     const Environment &environment() const { return m_environment; }
@@ -91,7 +94,8 @@ private:
     std::optional<PrivateDirectory> m_private; // removed with this object, after the program has ended
     fs::path m_softgaudi, m_softhca;           // the libraries; the second is empty without NICs
     fs::path m_server;
-    bool m_shared = false; // other runs may use the server too
+    bool m_shared = false;      // other runs may use the server too
+    bool m_made_server = false; // this run has created the shared directory
 };
 
 OrSentence<void> RunSetup::choose(const RunOptions &options) {
@@ -109,7 +113,7 @@ OrSentence<void> RunSetup::choose(const RunOptions &options) {
         return Sentence(
             "--topology: not with --hca and --dir together: a NIC cannot reach into the namespace of another run");
     if (m_shared) {
-        auto shared = make_shared_server(options.directory);
+        auto shared = make_shared_server(options.directory, m_made_server);
         if (!shared)
             return Sentence(shared.error());
         m_server = std::move(*shared);
@@ -215,6 +219,12 @@ OrSentence<void> RunSetup::prepare(const RunOptions &options) {
     return {};
 }
 
+void RunSetup::discard() {
+    std::error_code ignored;
+    if (m_made_server)
+        fs::remove_all(m_server, ignored);
+}
+
 std::string RunSetup::find_wrong_setting() const {
     std::string wrong = cli::find_wrong_setting(m_softgaudi, "softgaudi_check_settings");
     if (wrong.empty() && !m_softhca.empty())
@@ -265,8 +275,10 @@ int run_program(const RunOptions &options) {
     const HeldSignals signals; // from here on there are directories to remove; a UCX that hangs was to be ended
     if (const auto done = setup.prepare(options); !done)
         return report(done.error(), 1);
-    if (std::string wrong = setup.find_wrong_setting(); !wrong.empty())
+    if (std::string wrong = setup.find_wrong_setting(); !wrong.empty()) {
+        setup.discard();
         return report_wrong_setting(std::move(wrong), options);
+    }
     if (const auto shown = options.topology ? setup.add_topology(options) : OrSentence<void>(); !shown)
         return report(shown.error(), 1);
     if (options.hcas.empty())

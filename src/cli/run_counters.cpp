@@ -2,9 +2,9 @@
 #include "run_counters.h"
 
 #include "os/format.h"
+#include "os/printable.h"
 #include "output_of.h"
 #include "places.h"
-#include "printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -35,7 +35,7 @@ OrSentence<std::string> read_counters(const Source &source, bool json) {
     if (succeeded)
         return text;
     // The program says itself that no program has used its device, or what else is wrong.
-    text = printable_lines(text);
+    text = os::printable_lines(text);
     while (text.ends_with('\n'))
         text.pop_back();
     return Sentence(text.empty() ? os::format("{} cannot be run", source.program) : text);

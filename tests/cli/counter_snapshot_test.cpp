@@ -17,6 +17,8 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <set>
+#include <sstream>
 
 using namespace gaudi;
 using namespace gaudi::cli;
@@ -103,11 +105,15 @@ TEST(CounterSnapshot, text_without_an_end_or_with_control_characters_is_cleaned)
         page.command.fill('\033');
         page.library.fill('a');
         page.cards[0].bus_id.fill('\n');
+        page.cards[3].bus_id = {"\xc2\x9b"
+                                "a\x9b"
+                                "b\xc3\xa4"}; // CSI as UTF-8 and as a bare byte, and a letter
     }));
     ASSERT_TRUE(process);
     EXPECT_EQ(process->command, std::string(32, '?'));
     EXPECT_EQ(process->library, std::string(64, 'a'));
     EXPECT_EQ(process->cards[0].bus_id, std::string(16, '?'));
+    EXPECT_EQ(process->cards[1].bus_id, "??a?b\xc3\xa4");
 }
 
 TEST(CounterSnapshot, any_bytes_can_be_shown) {
@@ -119,7 +125,10 @@ TEST(CounterSnapshot, any_bytes_can_be_shown) {
             page[random() % page.size()] = static_cast<std::byte>(random());
         std::memcpy(page.data(), good.data(), 16); // the header is tested above
         const auto process = read_page(page);
-        ASSERT_TRUE(process);
+        if (!process) {
+            EXPECT_THAT(process.error(), HasSubstr(" twice"));
+            continue;
+        }
         const CounterSnapshot snapshot{{*process}, {}};
         EXPECT_FALSE(top::format_table(snapshot, &snapshot, 1).empty());
         EXPECT_TRUE(nlohmann::json::accept(top::format_json(snapshot)));
@@ -128,6 +137,24 @@ TEST(CounterSnapshot, any_bytes_can_be_shown) {
             return letter == '\n' || (letter >= 0x20 && letter < 0x7f);
         })) << metrics;
     }
+}
+
+TEST(CounterSnapshot, page_with_a_card_twice_is_refused) {
+    const auto process = read_page(make_page([](CounterPage &page) { page.cards[3].module_id = 0; }));
+    EXPECT_EQ(process.error(), "it has card 0 twice");
+}
+
+TEST(CounterSnapshot, processes_of_two_pid_namespaces_have_series_of_their_own) {
+    CounterSnapshot snapshot{{*read_page(make_page()), *read_page(make_page())}, {}};
+    snapshot.processes[0].page = "4711-1.000000001";
+    snapshot.processes[1].page = "4711-2.000000001";
+    std::istringstream lines(top::format_metrics(snapshot));
+    std::set<std::string> series;
+    for (std::string line; std::getline(lines, line);) {
+        const bool is_new = line.starts_with("# ") || series.insert(line.substr(0, line.rfind(' '))).second;
+        EXPECT_TRUE(is_new) << line;
+    }
+    EXPECT_GT(series.size(), 50u);
 }
 
 TEST(CounterSnapshot, labels_are_escaped) {
@@ -183,26 +210,45 @@ TEST_F(CounterFiles, directory_that_others_may_enter_is_refused) {
     EXPECT_THAT(take_counters().error(), HasSubstr("other users may enter it"));
 }
 
-TEST_F(CounterFiles, unlocked_file_is_removed) {
-    write_file("1", make_page());
-    write_file("2", make_page(), false);
+constexpr const char *kOne = "1-5.000000000", *kTwo = "2-5.000000000";
+
+TEST_F(CounterFiles, unlocked_page_is_removed) {
+    write_file(kOne, make_page());
+    write_file(kTwo, make_page(), false);
     const auto snapshot = take_counters();
     ASSERT_TRUE(snapshot);
     EXPECT_THAT(snapshot->processes, SizeIs(1));
-    EXPECT_TRUE(std::filesystem::exists(m_directory / "1"));
-    EXPECT_FALSE(std::filesystem::exists(m_directory / "2"));
+    EXPECT_TRUE(std::filesystem::exists(m_directory / kOne));
+    EXPECT_FALSE(std::filesystem::exists(m_directory / kTwo));
     EXPECT_EQ(take_counters_of(4711)->cards.size(), 2u);
 }
 
+TEST_F(CounterFiles, files_that_are_no_pages_are_kept) {
+    Page other = make_page();
+    other[0] = std::byte{'x'};
+    write_file(kOne, other, false);
+    const std::vector<std::string> names = {"thesis.txt", "1-5.0000000000", "1-5.00000000", "-5.000000000",
+                                            "1-5,000000000"};
+    for (const std::string &name : names)
+        write_file(name, make_page(), false);
+    const auto snapshot = take_counters();
+    ASSERT_TRUE(snapshot);
+    EXPECT_THAT(snapshot->processes, IsEmpty());
+    EXPECT_THAT(snapshot->skipped, IsEmpty());
+    EXPECT_TRUE(std::filesystem::exists(m_directory / kOne));
+    for (const std::string &name : names)
+        EXPECT_TRUE(std::filesystem::exists(m_directory / name)) << name;
+}
+
 TEST_F(CounterFiles, unreadable_page_is_skipped_with_one_sentence) {
-    write_file("1", make_page());
+    write_file(kOne, make_page());
     Page short_page = make_page();
     short_page.resize(100);
-    write_file("2", short_page);
+    write_file(kTwo, short_page);
     const auto snapshot = take_counters();
     ASSERT_TRUE(snapshot);
     EXPECT_THAT(snapshot->processes, SizeIs(1));
-    EXPECT_THAT(snapshot->skipped, ElementsAre(HasSubstr("/2 is skipped: it has 100 bytes")));
+    EXPECT_THAT(snapshot->skipped, ElementsAre(HasSubstr("/2-5.000000000 is skipped: it has 100 bytes")));
 }
 
 TEST_F(CounterFiles, what_is_no_file_is_left_alone) {

@@ -57,6 +57,18 @@ class EveryCommand(unittest.TestCase):
                     self.assertEqual((found.returncode, found.stdout), (2, ""))
                     self.assertRegex(found.stderr, rf"\Aucx_gaudi: {flag} takes no value; see ucx_gaudi {command} --help\n\Z")
 
+    def test_empty_value_is_one_sentence(self):
+        for command in commands():
+            text = run(PROGRAM, command, "--help").stdout
+            for option in re.findall(r"^ +(?:-\w,)?(--[a-z-]+) [A-Z]", text, re.MULTILINE):
+                with self.subTest(command=command, option=option):
+                    words = ["--", "true"] if command in ("run", "record") else []
+                    others = ["-o", "/dev/null"] if command == "record" and option != "--output" else []
+                    others += ["a"] if command == "replay" else ["host", "host", "1"] if command == "explain" else []
+                    found = run(PROGRAM, command, option, "", *others, *words, home="/nowhere")
+                    self.assertEqual((found.returncode, found.stdout), (2, ""))
+                    self.assertRegex(found.stderr, r"\Aucx_gaudi: .*; see ucx_gaudi.* --help\n\Z")
+
     def test_every_command_has_json(self):
         for command in commands():
             self.assertIn("--json", run(PROGRAM, command, "--help").stdout, command)

@@ -229,8 +229,10 @@ TEST_F(Info, mapping_table_sets_the_order) {
     EXPECT_EQ(out.at("cards")[0].at("module_id"), 3);
     EXPECT_EQ(out.at("cards")[1].at("module_id"), 0);
     const std::string text = result({"info"}).out;
-    EXPECT_THAT(text, HasSubstr("2; the number of a card is the index that GAUDI_MAPPING_TABLE gives it\n"));
-    EXPECT_THAT(text, ContainsRegex("\ncard  module  bus id .*\n0     3       0000:19:00.0 "));
+    EXPECT_THAT(text,
+                HasSubstr("2; the number of a card is its module id, in every command; settings and messages of UCX "
+                          "have the index, by GAUDI_MAPPING_TABLE\n"));
+    EXPECT_THAT(text, ContainsRegex("\ncard  index  bus id .*\n3     0      0000:19:00.0 "));
 }
 
 TEST_F(Info, cards_are_numbered_by_module_where_some_are_hidden) {

@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 
 namespace cli {
 namespace {
@@ -64,6 +67,22 @@ TEST_F(RunSettings, directory_that_cannot_be_written_is_refused) {
                               "/usr/bin/unshare");
     EXPECT_EQ(got.code, 2);
     EXPECT_EQ(got.err, "ucx_gaudi: --dir /mnt: cannot be written to: Read-only file system\n");
+}
+
+TEST_F(RunSettings, refused_run_leaves_no_directory) {
+    const std::string made = "/dev/shm/refused-run-" + std::to_string(::getpid());
+    EXPECT_EQ(result({"run", "--dir", made, "--hca", "--pace", "foo", "--", "true"}).code, 2);
+    EXPECT_FALSE(std::filesystem::exists(made));
+    ASSERT_TRUE(std::filesystem::create_directory(made));
+    EXPECT_EQ(result({"run", "--dir", made, "--pace", "foo", "--", "true"}).code, 2);
+    EXPECT_TRUE(std::filesystem::exists(made)) << "it was there before";
+    std::filesystem::remove_all(made);
+}
+
+TEST_F(RunSettings, closed_stdin_is_no_file_of_ours) {
+    const Result got = result({"-c", "exec '" UCX_GAUDI_COMMAND "' run -- readlink /proc/self/fd/0 <&-"}, "/bin/sh");
+    EXPECT_EQ(got.code, 0) << got.err;
+    EXPECT_EQ(got.out, "/dev/null\n");
 }
 
 } // namespace

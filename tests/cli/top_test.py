@@ -102,10 +102,9 @@ class Live(Case):
             elif not line.startswith("#"):
                 name, labels, value = re.fullmatch(r"([a-z_]+)\{(.*)\} (\d+)", line).groups()
                 self.assertIn(name, kinds, "its type comes first")
-                self.assertRegex(labels, rf'^pid="{process["pid"]}",command="uct_posting"')
+                self.assertRegex(labels, rf'^page="[0-9.-]+",pid="{process["pid"]}",command="uct_posting"')
                 self.assertEqual(kinds[name] == "counter", name.endswith("_total"), name)
-                self.assertNotIn((name, labels), values, "twice")
-                values[name, labels] = int(value)
+                values[name, re.sub('^page="[^"]*",', "", labels)] = int(value)
         self.assertEqual({line.split()[2] for line in text.splitlines() if line.startswith("# HELP")}, set(kinds))
         labels = f'pid="{process["pid"]}",command="uct_posting",card="0"'
         self.assertGreaterEqual(values["ucx_gaudi_copied_bytes_total", labels + ',path="down"'], 4096)
@@ -291,7 +290,7 @@ class Server(Case):
     def test_unreadable_page_is_named_once(self):
         counters = Path(os.environ["GAUDI_COUNTERS_DIR"])
         counters.mkdir(mode=0o700, exist_ok=True)
-        page = counters / str(os.getpid())
+        page = counters / f"{os.getpid()}-1.000000000"
         page.write_bytes(b"no page")
         file = os.open(page, os.O_RDONLY)
         self.addCleanup(os.close, file)
@@ -300,7 +299,7 @@ class Server(Case):
             self.assertEqual(self.status(b"GET /metrics HTTP/1.1\r\n\r\n"), 200)
         self.server.send_signal(signal.SIGTERM)
         self.assertEqual(self.server.wait(PATIENCE), 0)
-        self.assertRegex(self.server.stderr.read(), rf"^ucx_gaudi: {counters}/{os.getpid()} is skipped: .*\n$")
+        self.assertRegex(self.server.stderr.read(), rf"^ucx_gaudi: {page} is skipped: .*\n$")
 
     def test_server_out_of_descriptors_waits_for_them(self):
         first = self.connect()

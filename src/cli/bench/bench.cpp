@@ -30,7 +30,7 @@ namespace {
 
 using namespace bench;
 
-constexpr int kFailed = 1, kUsage = 2, kInterrupted = 130;
+constexpr int kFailed = 1, kUsage = 2;
 // The tests take turns, so that the samples of each row come from all of the run: what disturbs the machine for a while
 // shows as noise.
 constexpr unsigned kRounds = 5;
@@ -54,7 +54,7 @@ struct Plan {
             for (Card *card : planned.cards)
                 if (std::ranges::find(all, card) == all.end())
                     all.push_back(card);
-        std::ranges::sort(all, {}, &Card::number);
+        std::ranges::sort(all, {}, &Card::module_id);
         return all;
     }
 };
@@ -94,7 +94,7 @@ Plan make_plan(const std::vector<const Test *> &tests, const std::vector<Card *>
             if (bare != group.end())
                 skip(
                     os::format("card {} takes no copies from users: this generation has no command submission for them",
-                               (*bare)->number()));
+                               (*bare)->module_id()));
             else
                 plan.tests.push_back({test, group, {}});
         }
@@ -106,7 +106,7 @@ Plan make_plan(const std::vector<const Test *> &tests, const std::vector<Card *>
 void announce(const Plan &plan, const std::vector<std::string> &left_alone) {
     std::vector<std::uint32_t> numbers;
     for (const Card *card : plan.cards())
-        numbers.push_back(card->number());
+        numbers.push_back(card->module_id());
     os::print(stderr, "ucx_gaudi: bench opens card {} and copies memory of its own; closing a card resets it\n",
               os::join(numbers, ", "));
     for (const std::string &use : left_alone)
@@ -137,7 +137,7 @@ Results begin_results(const Cards &cards, const Plan &plan) {
     results.kernel = names.release;
     results.processor = find_processor();
     for (const Card *card : plan.cards())
-        results.cards.push_back({card->number(), card->bus_id(), card->versions().model, card->versions().driver,
+        results.cards.push_back({card->module_id(), card->bus_id(), card->versions().model, card->versions().driver,
                                  card->versions().firmware});
     results.skipped = plan.skipped;
     return results;
@@ -148,7 +148,7 @@ Row begin_row(const PlannedTest &planned, std::uint64_t size) {
     row.test = planned.test->name;
     row.route = describe_route(planned);
     for (const Card *card : planned.cards)
-        row.cards.push_back(card->number());
+        row.cards.push_back(card->module_id());
     row.nic = planned.nic;
     row.size = size;
     return row;
@@ -183,7 +183,7 @@ OrSentence<void> measure_round(Cards &cards, TestRun &run, std::uint64_t length,
     return {};
 }
 
-/// Measures all rows of all tests. An interrupted run has those rows that were measured at least once.
+/// Measures all rows of all tests. A run that is interrupted, or fails, has those rows that were measured at least once.
 OrSentence<void> measure_all(Cards &cards, const Plan &plan, Results &results) {
     std::uint64_t length = 0;
     for (const std::uint64_t size : results.sizes)
@@ -201,21 +201,21 @@ OrSentence<void> measure_all(Cards &cards, const Plan &plan, Results &results) {
         for (const std::uint64_t size : results.sizes)
             runs.back().samplers.emplace_back(begin_row(planned, size), planned.test->has_latency(), clock);
     }
+    OrSentence<void> failed_or_done;
     ProgressBar progress(plan.tests.size() * results.sizes.size() * kRounds);
     for (std::uint64_t round = 0; round < kRounds; ++round)
         for (TestRun &run : runs) {
-            if (verify::is_interrupted())
+            if (verify::is_interrupted() || !failed_or_done)
                 break;
             const std::uint64_t samples = results.samples * (round + 1) / kRounds - results.samples * round / kRounds;
             const bool checked = round == 0 || round == kRounds - 1;
-            if (auto measured = measure_round(cards, run, length, samples, checked, progress); !measured)
-                return measured;
+            failed_or_done = measure_round(cards, run, length, samples, checked, progress);
         }
     for (TestRun &run : runs)
         for (Sampler &sampler : run.samplers)
             if (Row row = sampler.finish(); row.burst_us || !row.data_correct)
                 results.rows.push_back(std::move(row));
-    return {};
+    return failed_or_done;
 }
 
 /// The files that a run writes at its end; that they can be written is known before.
@@ -302,17 +302,18 @@ int run_bench(const BenchOptions &options) {
     const bool with_text = !options.with_json || !options.json.empty();
     if (with_text && !write_stdout(format_heading(results)))
         return kFailed;
-    if (const auto measured = measure_all(**cards, plan, results); !measured)
-        return refuse(measured.error());
+    const auto measured = measure_all(**cards, plan, results);
     if (with_text && !write_stdout(format_rows(results)))
         return kFailed;
-    results.interrupted = verify::is_interrupted();
+    results.interrupted = verify::is_interrupted() || !measured;
     const auto comparison =
         options.compare.empty() ? OrSentence<Comparison>() : compare(*before, results, options.compare);
     if (!write_results(options, *outputs, results, options.compare.empty() ? nullptr : &*comparison))
         return kFailed;
+    if (!measured)
+        return refuse(os::format("{}; the results are those up to then", measured.error()));
     if (results.interrupted)
-        return refuse("interrupted: the results are those up to then", kInterrupted);
+        return refuse("interrupted: the results are those up to then", 128 + verify::interrupting_signal());
     int code = 0;
     for (const Row &row : results.rows)
         if (!row.data_correct)

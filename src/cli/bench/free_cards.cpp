@@ -10,11 +10,7 @@ namespace gaudi::cli::bench {
 namespace {
 
 std::string describe_use(const doctor::CardFacts &report) {
-    std::vector<std::string> holders;
-    for (const doctor::HolderFacts &holder : report.holders)
-        holders.push_back(os::format("pid {} ({})", holder.pid, holder.command));
-    return os::format("card {} ({}) is in use{}{}", report.number, report.bus_id, holders.empty() ? "" : " by ",
-                      os::join(holders, ", "));
+    return os::format("card {} ({}) is in use by {}", report.module_id, report.bus_id, describe_holders(report));
 }
 
 } // namespace
@@ -31,7 +27,8 @@ OrSentence<std::vector<Card *>> find_free_cards(const Cards &cards, const std::v
     };
     std::vector<Card *> found;
     for (const std::string &name : names) {
-        const auto card = cards.named(name);
+        const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
+        const auto card = cards.named(is_number ? os::format("module:{}", name) : name);
         if (!card)
             return Sentence(card.error().text);
         if (const auto report = report_of(**card); report != reports->end() && report->in_use)
@@ -48,7 +45,7 @@ OrSentence<std::vector<Card *>> find_free_cards(const Cards &cards, const std::v
             continue;
         }
         left_alone.push_back(report.in_use ? describe_use(report)
-                                           : os::format("card {} is {}", report.number, report.state));
+                                           : os::format("card {} is {}", report.module_id, report.state));
     }
     if (found.empty())
         return Sentence(os::format("no card is free: {}", os::join(left_alone, "; ")));

@@ -28,7 +28,7 @@ public:
     const Row &row() const { return m_row; }
 
 private:
-    /// Of many short samples taken within a moment, all may be in the same state of the machine.
+    /// Many short samples taken within a moment may all show the same state of the machine.
     static constexpr std::chrono::milliseconds kLeastTime{10};
 
     OrSentence<void> take_one(Route &route, std::vector<double> &into, std::uint64_t count);

@@ -20,7 +20,7 @@ public:
     /// The step that begins.
     void show(const std::string &what);
     void count_step() { ++m_done; }
-    /// Before other output.
+    /// Clears the bar; call it before other output.
     void clear();
 
 private:

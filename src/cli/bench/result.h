@@ -30,7 +30,7 @@ struct Row {
 };
 
 struct CardResult {
-    std::uint32_t number = 0;
+    std::uint32_t module_id = 0;
     std::string bus_id, model, driver, firmware;
 };
 

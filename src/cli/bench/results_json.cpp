@@ -94,7 +94,7 @@ std::string format_json(const Results &results, const Comparison *comparison) {
     out["library"] = {{"path", results.library}, {"version", results.library_version}};
     out["cards"] = Json::array();
     for (const CardResult &card : results.cards)
-        out["cards"].push_back({{"index", card.number},
+        out["cards"].push_back({{"card", card.module_id},
                                 {"bus_id", card.bus_id},
                                 {"model", card.model},
                                 {"driver", card.driver},

@@ -17,7 +17,7 @@ struct Statistics {
     double noise() const;
 };
 
-/// Of one sample or more. A percentile between two samples is interpolated.
+/// Needs at least one sample. A percentile between two samples is interpolated.
 Statistics summarize(std::vector<double> samples);
 
 } // namespace gaudi::cli::bench

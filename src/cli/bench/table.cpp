@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "table.h"
 
-#include "cli/printable.h"
 #include "os/format.h"
+#include "os/printable.h"
 #include "sizes.h"
 #include "tests.h"
 
@@ -87,10 +87,11 @@ std::string format_skipped(const Results &results) {
 }
 
 std::string format_comparison(const Comparison &comparison, bool software) {
-    std::string text = os::format(
-        "\nCompared with {} ({}, {}){}.\nA difference counts from {:.0f} % on, if the fastest "
-        "samples show it as well as the medians, beyond the noise of both.\n",
-        comparison.file, printable(comparison.time), printable(comparison.host), mark(software), kLeastChange * 100);
+    std::string text =
+        os::format("\nCompared with {} ({}, {}){}.\nA difference counts from {:.0f} % on, if the fastest "
+                   "samples show it as well as the medians, beyond the noise of both.\n",
+                   comparison.file, os::printable(comparison.time), os::printable(comparison.host), mark(software),
+                   kLeastChange * 100);
     std::size_t counts[4] = {};
     for (const ComparedRow &row : comparison.rows) {
         ++counts[static_cast<int>(row.change)];

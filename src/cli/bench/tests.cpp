@@ -90,7 +90,7 @@ std::vector<std::vector<Card *>> choose_cards(const Test &test, const std::vecto
 std::string describe_route(const PlannedTest &planned) {
     std::vector<std::uint32_t> numbers;
     for (const Card *card : planned.cards)
-        numbers.push_back(card->number());
+        numbers.push_back(card->module_id());
     const Way way = planned.test->way;
     std::string text;
     if (planned.test->cards == kTwo) {

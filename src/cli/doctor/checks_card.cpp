@@ -64,7 +64,7 @@ Outcome judge_cards(const Facts &facts) {
     std::vector<std::string> bad;
     for (const CardFacts &card : facts.cards)
         if (card.state != "operational")
-            bad.push_back(os::format("card {} ({}) is {}", card.number, card.bus_id, card.state));
+            bad.push_back(os::format("card {} ({}) is {}", card.module_id, card.bus_id, card.state));
     if (bad.empty())
         return ok(os::format("{} cards, all operational", facts.cards.size()));
     return fail(os::format("{}", os::join(bad, ", ")),
@@ -77,7 +77,7 @@ Outcome judge_resets(const Facts &facts) {
     std::vector<std::string> seen;
     for (const CardFacts &card : facts.cards)
         if (card.hard_resets.value_or(0) > 0)
-            seen.push_back(os::format("card {}: {}", card.number, *card.hard_resets));
+            seen.push_back(os::format("card {}: {}", card.module_id, *card.hard_resets));
     if (seen.empty())
         return ok("no card was reset by an error since the driver was loaded");
     return warn(os::format("cards were reset by errors since the driver was loaded: {}", os::join(seen, ", ")),
@@ -91,11 +91,7 @@ Outcome judge_busy(const Facts &facts) {
     for (const CardFacts &card : facts.cards) {
         if (!card.in_use)
             continue;
-        std::vector<std::string> holders;
-        for (const HolderFacts &holder : card.holders)
-            holders.push_back(os::format("pid {} ({})", holder.pid, holder.command));
-        busy.push_back(os::format("card {} by {}", card.number,
-                                  holders.empty() ? "a process that this user cannot see" : os::join(holders, ", ")));
+        busy.push_back(os::format("card {} by {}", card.module_id, describe_holders(card)));
     }
     if (busy.empty())
         return ok(os::format("all {} cards are free", facts.cards.size()));
@@ -111,7 +107,7 @@ Outcome judge_verification(const Facts &facts) {
     for (const CardFacts &card : facts.cards) {
         any = any || card.takes_submissions;
         if (card.takes_submissions && !card.completion_by_flag)
-            unverified.add(card.completion_reason, card.number);
+            unverified.add(card.completion_reason, card.module_id);
     }
     if (!any)
         return skip("no card takes command submissions");

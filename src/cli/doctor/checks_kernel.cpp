@@ -144,7 +144,7 @@ Outcome judge_pid_namespace(const Facts &facts) {
         return ok("the pid namespace is the machine's");
     for (const CardFacts &card : facts.cards)
         if (card.in_use && card.holders.empty())
-            return warn(os::format("card {} is held by a process outside of this pid namespace", card.number),
+            return warn(os::format("card {} is held by a process outside of this pid namespace", card.module_id),
                         "run ucx_gaudi info outside of the container, or start it with --pid=host");
     return ok("a pid namespace of its own: processes outside of it, and their keys, are not in reach");
 }

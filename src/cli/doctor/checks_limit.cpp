@@ -78,11 +78,11 @@ Outcome judge_round_trip(const Facts &facts) {
             bad.push_back(os::format("card {}{}: {}", trip.card,
                                      trip.nic.empty() ? "" : os::format(" through {}", trip.nic), trip.sentence));
     if (!bad.empty())
-        return fail(os::join(bad, "; "), "ucx_gaudi verify tells more");
+        return fail(os::join(bad, "; "), "ucx_gaudi verify");
     std::vector<std::uint64_t> left_alone;
     for (const CardFacts &card : facts.cards)
-        if (std::ranges::find(*facts.round_trips, card.number, &RoundTripFacts::card) == facts.round_trips->end())
-            left_alone.push_back(card.number);
+        if (std::ranges::find(*facts.round_trips, card.module_id, &RoundTripFacts::card) == facts.round_trips->end())
+            left_alone.push_back(card.module_id);
     return ok(os::format("{} round trips, every byte arrived{}", facts.round_trips->size(),
                          left_alone.empty() ? "" : os::format("; {} not tried", name_cards(left_alone))));
 }

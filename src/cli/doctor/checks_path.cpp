@@ -35,7 +35,7 @@ Outcome judge_bar(const Facts &facts) {
         any = true;
         if (pci->bar_bytes < card.memory_bytes)
             small.push_back(
-                os::format("card {}: {} MiB of {} MiB", card.number, pci->bar_bytes >> 20, card.memory_bytes >> 20));
+                os::format("card {}: {} MiB of {} MiB", card.module_id, pci->bar_bytes >> 20, card.memory_bytes >> 20));
     }
     if (!any)
         return skip("sysfs does not show the length of the BAR");

@@ -2,12 +2,12 @@
 #include "doctor.h"
 
 #include "check.h"
-#include "cli/printable.h"
 #include "cli/uses_colour.h"
 #include "cli/write_stdout.h"
 #include "collect.h"
 #include "facts_file.h"
 #include "os/format.h"
+#include "os/printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -29,7 +29,7 @@ void announce(const Facts &facts) {
     std::vector<std::string> free, busy;
     for (const CardFacts &card : facts.cards)
         if (card.in_use || card.state == "operational")
-            (card.in_use ? busy : free).push_back(std::to_string(card.number));
+            (card.in_use ? busy : free).push_back(std::to_string(card.module_id));
     if (!free.empty())
         os::print(stderr, "ucx_gaudi: --active opens card {} and copies memory of its own; closing a card resets it\n",
                   os::join(free, ", "));
@@ -67,9 +67,9 @@ std::string format_lines(const std::vector<Result> &results, bool software) {
     for (const auto &[check, outcome] : results) {
         ++counts[static_cast<int>(outcome.verdict)];
         text += os::format("{}{:<4}{}  {}  {}\n", colour ? colour_of(outcome.verdict) : "", name_of(outcome.verdict),
-                           colour ? "\033[0m" : "", check->id, printable(outcome.sentence));
+                           colour ? "\033[0m" : "", check->id, os::printable(outcome.sentence));
         if (!outcome.fix.empty())
-            text += os::format("             fix: {}\n", printable(outcome.fix));
+            text += os::format("             fix: {}\n", os::printable(outcome.fix));
     }
     text += os::format("\n{} ok, {} warnings, {} failed, {} skipped{}\n", counts[0], counts[1], counts[2], counts[3],
                        software ? "; SOFTWARE: the cards are those of softgaudi, not hardware" : "");

@@ -84,6 +84,15 @@ const SettingFacts *Facts::setting(const std::string &name) const {
     return found == settings.end() ? nullptr : &*found;
 }
 
+std::string describe_holders(const CardFacts &card) {
+    if (card.holders.empty())
+        return "another process";
+    std::vector<std::string> all;
+    for (const HolderFacts &holder : card.holders)
+        all.push_back(os::format("pid {} ({})", holder.pid, holder.command));
+    return os::join(all, ", ");
+}
+
 std::string write_facts(const Facts &facts) {
     // Invalid UTF-8 is replaced: the name of a process or a file may hold any bytes.
     return nlohmann::json(facts).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

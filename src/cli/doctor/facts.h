@@ -194,6 +194,9 @@ struct Facts {
     const SettingFacts *setting(const std::string &name) const;
 };
 
+/// Which processes have the card open, as in "pid 7 (python3)"; "another process" where this user may not see them.
+std::string describe_holders(const CardFacts &card);
+
 std::string write_facts(const Facts &facts);
 /// `name` is that of the file, for the error.
 OrSentence<Facts> read_facts(const std::string &json, const std::string &name);

@@ -18,7 +18,7 @@ constexpr std::uint32_t kBytes = 1 << 20;
 
 RoundTripFacts within_card(const Target &target) {
     RoundTripFacts trip;
-    trip.card = target.card.number();
+    trip.card = target.card.module_id();
     const auto failed = [&](const thunk::Error &error) {
         trip.sentence = error.text;
         return trip;
@@ -49,7 +49,7 @@ RoundTripFacts within_card(const Target &target) {
 /// The card's memory is exported, and written and read by the NIC.
 RoundTripFacts through_nic(const Target &target, const std::string &name) {
     RoundTripFacts trip;
-    trip.card = target.card.number();
+    trip.card = target.card.module_id();
     trip.nic = name;
     const std::uint64_t page = target.card.page_size();
     const auto block = DeviceBlock::make(target.device, page);
@@ -89,7 +89,9 @@ std::vector<RoundTripFacts> collect_round_trips(const Facts &facts) {
         const Card *found = card.in_use || card.state != "operational" ? nullptr : (*cards)->by_bus_id(card.bus_id);
         if (!found)
             continue;
-        const auto failed = [&](const std::string &sentence) { trips.push_back({card.number, "", false, sentence}); };
+        const auto failed = [&](const std::string &sentence) {
+            trips.push_back({card.module_id, "", false, sentence});
+        };
         const auto opened = thunk::DeviceFd::open(found->library(), found->bus_id());
         if (!opened) {
             if (opened.error().code != EBUSY) // else another process was faster

@@ -153,13 +153,13 @@ UcxView::UcxView(const std::string &libucp) {
     if (libucp.empty() || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return;
     m_socket = thunk::Fd(ends[0]);
-    const thunk::Fd theirs(ends[1]);
+    const thunk::Fd child_end(ends[1]);
     const pid_t parent = ::getpid();
     m_child = ::fork();
     if (m_child == 0) {
         become_probe(parent);
         m_socket = thunk::Fd(); // else the child would wait for itself
-        answer(libucp, theirs.get());
+        answer(libucp, child_end.get());
         ::_exit(0);
     }
 }
@@ -174,10 +174,10 @@ void UcxView::ask(const std::vector<std::pair<std::string, std::string>> &pairs,
         facts.why_unknown = "no process could be started to load it in";
         return;
     }
-    std::string question;
+    std::string request;
     for (const auto &[card, nic] : pairs)
-        question += os::format("{} {}\n", card, nic);
-    send_all(m_socket.get(), question);
+        request += os::format("{} {}\n", card, nic);
+    send_all(m_socket.get(), request);
     ::shutdown(m_socket.get(), SHUT_WR);
     const std::string text = read_all(m_socket.get());
     reap();

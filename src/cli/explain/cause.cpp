@@ -46,7 +46,7 @@ std::optional<Cause> find_refused_registration(const Evidence &evidence) {
     if (!evidence.refused_registration.empty())
         return Cause{"",
                      os::format("an RDMA NIC does not register the card's dma-buf: {}", evidence.refused_registration),
-                     "ucx_gaudi verify tells more; UCX_GAUDI_COPY_DMABUF=n stages card memory through host memory"};
+                     "see ucx_gaudi verify; UCX_GAUDI_COPY_DMABUF=n stages card memory through host memory"};
     return {};
 }
 

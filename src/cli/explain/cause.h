@@ -20,7 +20,7 @@ struct Cause {
 /// What the transfer has shown.
 struct Evidence {
     bool knows_gaudi = true;                     // UCX has a memory domain for card memory
-    bool has_ib_module = true;                   // of the UCX
+    bool has_ib_module = true;                   // the UCX has libuct_ib
     bool bounced = false;                        // ucx-gaudi has used its own buffers
     std::string refused_export;                  // why the module gives RDMA devices no dma-bufs; empty: it does
     std::string refused_registration;            // UCX's words about an RDMA device that did not register one

@@ -10,6 +10,7 @@
 #include "tls_setting.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 
@@ -25,30 +26,35 @@ int refuse(const std::string &sentence, int code = 1) {
     return code;
 }
 
+/// As UCX reads it.
+bool is_no(std::string value) {
+    std::ranges::transform(value, value.begin(), [](unsigned char letter) { return std::tolower(letter); });
+    return value == "n" || value == "no" || value == "off" || value == "0";
+}
+
 /// The bus id of a card that can be opened; empty for host memory.
-OrSentence<std::string> find_card(const End &end, const doctor::Facts &facts) {
+OrSentence<std::string> find_card(const End &end, std::uint64_t bytes, const doctor::Facts &facts) {
     if (!end.card)
         return std::string();
-    const auto found = std::ranges::find(facts.cards, *end.card, &doctor::CardFacts::number);
+    const auto found = std::ranges::find(facts.cards, *end.card, &doctor::CardFacts::module_id);
     if (found == facts.cards.end()) {
         std::vector<std::string> known;
         for (const doctor::CardFacts &card : facts.cards)
-            known.push_back(std::to_string(card.number));
+            known.push_back(std::to_string(card.module_id));
         std::string why = facts.thunk.why_not.empty() ? facts.why_no_card : facts.thunk.why_not;
         if (facts.thunk.path.empty() && why.empty())
             why = "no libhl-thunk was found";
         return Sentence(os::format("there is no card {}: {}", *end.card,
                                    known.empty() ? why : os::format("the cards are {}", os::join(known, ", "))));
     }
-    if (found->in_use) {
-        std::vector<std::string> holders;
-        for (const doctor::HolderFacts &holder : found->holders)
-            holders.push_back(os::format("{} (pid {})", holder.command, holder.pid));
+    if (found->in_use)
         return Sentence(os::format("card {} is in use by {}: end it, or name another card", *end.card,
-                                   holders.empty() ? "another process" : os::join(holders, ", ")));
-    }
+                                   doctor::describe_holders(*found)));
     if (found->state != "operational")
-        return Sentence(os::format("card {} is {}: ucx_gaudi doctor tells more", *end.card, found->state));
+        return Sentence(os::format("card {} is {}: see ucx_gaudi doctor", *end.card, found->state));
+    if (bytes > found->memory_bytes)
+        return Sentence(
+            os::format("card {} has {} bytes of memory, and {} do not fit", *end.card, found->memory_bytes, bytes));
     return found->bus_id;
 }
 
@@ -77,7 +83,11 @@ OrSentence<void> set_environment(const Transfer &transfer, const doctor::Facts &
     ::setenv("UCX_HANDLE_ERRORS", "none", 1); // a crash ends the process at once
     if (transfer.is_between_processes()) {
         const doctor::SettingFacts *tls = facts.setting("UCX_TLS");
-        ::setenv("UCX_TLS", exclude_local_transports(tls ? tls->value : "").c_str(), 1);
+        const std::string without = exclude_local_transports(tls ? tls->value : "");
+        if (!reaches_other_machines(without))
+            return Sentence(os::format("UCX_TLS={} ({}) has no transport between machines: add rc or tcp", tls->value,
+                                       tls->source));
+        ::setenv("UCX_TLS", without.c_str(), 1);
     }
     return {};
 }
@@ -107,8 +117,12 @@ int run_explain(const ExplainOptions &options) {
         return refuse(transfer.error(), kUsage);
     const auto chosen = choose_ucx(options.ucx);
     if (!chosen)
-        return refuse(chosen.error());
-    const auto from_card = find_card(transfer->from, chosen->facts), to_card = find_card(transfer->to, chosen->facts);
+        return refuse(chosen.error(), options.ucx.empty() ? 1 : kUsage);
+    if (const doctor::SettingFacts *proto = chosen->facts.setting("UCX_PROTO_ENABLE"); proto && is_no(proto->value))
+        return refuse(os::format("UCX_PROTO_ENABLE={} ({}): UCX's old protocols do not say what they choose; unset it",
+                                 proto->value, proto->source));
+    const auto from_card = find_card(transfer->from, transfer->bytes, chosen->facts),
+               to_card = find_card(transfer->to, transfer->bytes, chosen->facts);
     if (!from_card || !to_card)
         return refuse(!from_card ? from_card.error() : to_card.error());
     const HeldSignals signals; // from here on there is a directory to remove; a UCX that hangs was to be ended

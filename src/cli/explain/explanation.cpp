@@ -92,7 +92,7 @@ std::string problem_of(const SidesResult &result) {
         if (side.report && !side.report->problem.empty())
             return error.empty() ? side.report->problem : os::format("{}; UCX says: {}", side.report->problem, error);
     for (const SideResult &side : result.sides)
-        if (side.report && !side.report->knows_gaudi)
+        if (side.report && !side.report->knows_gaudi.value_or(true))
             return "this UCX does not know Gaudi memory";
     return {};
 }
@@ -127,7 +127,7 @@ Explanation explain_result(const Transfer &transfer, const SidesResult &result) 
 Evidence evidence_of(const Explanation &explanation, const SidesResult &result) {
     Evidence evidence;
     for (const SideResult &side : result.sides)
-        evidence.knows_gaudi = evidence.knows_gaudi && (!side.report || side.report->knows_gaudi);
+        evidence.knows_gaudi = evidence.knows_gaudi && (!side.report || side.report->knows_gaudi.value_or(true));
     evidence.bounced = explanation.copied && explanation.copied->bounced != 0;
     evidence.refused_export = find_in_log(result, "RDMA devices reach Gaudi memory through host memory only: ", false);
     evidence.refused_registration = find_in_log(result, "ibv_reg_dmabuf_mr(", true);

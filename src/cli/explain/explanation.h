@@ -35,7 +35,7 @@ struct Explanation {
     RequestInfo sender;   // the same in parts: of the process that starts the transfer
     std::string receiver; // the protocol that the receiver of a rendezvous has chosen; empty: the sender decides alone
     std::optional<CopiedBytes> copied;       // in both processes
-    std::optional<std::uint64_t> host_bytes; // of the message, that went through host memory; nothing: not counted
+    std::optional<std::uint64_t> host_bytes; // bytes of the message that went through host memory; nothing: not counted
     std::optional<bool> intact;
     std::string why_unchecked;
     std::vector<ProtocolTable> tables; // of this operation: the sender's, and the receiver's

@@ -35,10 +35,11 @@ SideTask read_task(const std::string &text) {
 
 void write_report(int file, const SideReport &report) {
     Json json = {{"problem", report.problem},
-                 {"knows_gaudi", report.knows_gaudi},
                  {"ucx_version", report.ucx_version},
                  {"request", report.request},
                  {"why_unchecked", report.why_unchecked}};
+    if (report.knows_gaudi)
+        json["knows_gaudi"] = *report.knows_gaudi;
     if (report.copied)
         json["copied"] = {report.copied->up, report.copied->down, report.copied->bounced};
     if (report.intact)
@@ -58,9 +59,10 @@ public:
         : m_task(task), m_library(library), m_report(report), m_peer(task.peer), m_ucp(library, m_peer) {}
 
     void run() {
-        m_report.knows_gaudi = m_ucp.knows_gaudi();
+        const bool knows_gaudi = m_ucp.knows_gaudi();
+        m_report.knows_gaudi = knows_gaudi;
         // An end without cards must not wait for one whose UCX refuses them.
-        if (m_peer.trade(m_report.knows_gaudi ? "1" : "0") != "1" || !m_report.knows_gaudi)
+        if (m_peer.trade(knows_gaudi ? "1" : "0") != "1" || !knows_gaudi)
             return;
         m_ucp.connect();
         set_up_memory();
@@ -191,10 +193,11 @@ std::optional<SideReport> read_report(const std::string &text) {
         return {};
     SideReport report;
     report.problem = json.at("problem");
-    report.knows_gaudi = json.at("knows_gaudi");
     report.ucx_version = json.at("ucx_version");
     report.request = json.at("request");
     report.why_unchecked = json.at("why_unchecked");
+    if (json.contains("knows_gaudi"))
+        report.knows_gaudi = json["knows_gaudi"].get<bool>();
     if (json.contains("copied"))
         report.copied = CopiedBytes{json["copied"].at(0), json["copied"].at(1), json["copied"].at(2)};
     if (json.contains("intact"))

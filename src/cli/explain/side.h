@@ -28,7 +28,7 @@ struct SideTask {
 struct SideReport {
     std::string problem; // why there was no transfer; empty: there was one
     std::string ucx_version;
-    bool knows_gaudi = false;
+    std::optional<bool> knows_gaudi; // nothing where UCX did not start
     std::string
         request; // what ucp_request_query says of the request that moves the bytes; empty: the other side has it
     std::optional<CopiedBytes> copied;

@@ -46,7 +46,7 @@ std::string why_no_ucx(const Facts &facts, const std::vector<Result> &results) {
 const RoundTripFacts *find_trip(const Facts &facts, const CardFacts &card, const std::string &nic) {
     if (facts.round_trips)
         for (const RoundTripFacts &trip : *facts.round_trips)
-            if (trip.card == card.number && trip.nic == nic)
+            if (trip.card == card.module_id && trip.nic == nic)
                 return &trip;
     return nullptr;
 }

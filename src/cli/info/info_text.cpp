@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "abilities.h"
 #include "cli/grouped.h"
-#include "cli/printable.h"
 #include "info.h"
 #include "os/format.h"
+#include "os/printable.h"
 
 #include <algorithm>
 #include <functional>
@@ -20,7 +20,7 @@ public:
     /// A further value of the key above has an empty key.
     void line(std::string_view key, std::string_view value) {
         const std::string label = key.empty() ? "" : os::format("{}:", key);
-        m_text += os::format("{:<17}{}\n", label, printable(value));
+        m_text += os::format("{:<17}{}\n", label, os::printable(value));
     }
     void table(const std::vector<Row> &rows) {
         std::vector<std::size_t> widths(rows.front().size());
@@ -29,8 +29,8 @@ public:
                 widths[i] = std::max(widths[i], row[i].size());
         for (const Row &row : rows) {
             for (std::size_t i = 0; i + 1 < row.size(); ++i)
-                m_text += os::format("{:<{}}  ", printable(row[i]), widths[i]);
-            m_text += os::format("{}\n", printable(row.back()));
+                m_text += os::format("{:<{}}  ", os::printable(row[i]), widths[i]);
+            m_text += os::format("{}\n", os::printable(row.back()));
         }
     }
     void end_paragraph() { m_text += '\n'; }
@@ -96,16 +96,7 @@ void add_ucx(Text &out, const std::vector<UcxFacts> &all) {
     }
 }
 
-std::string holder_text(const CardFacts &card) {
-    if (!card.in_use)
-        return "-";
-    if (card.holders.empty())
-        return "another process";
-    std::vector<std::string> all;
-    for (const HolderFacts &holder : card.holders)
-        all.push_back(os::format("pid {} ({})", holder.pid, holder.command));
-    return os::join(all, ", ");
-}
+std::string holder_text(const CardFacts &card) { return card.in_use ? describe_holders(card) : "-"; }
 
 /// Only GAUDI_MAPPING_TABLE gives cards other numbers than their module ids.
 bool is_renumbered(const std::vector<CardFacts> &cards) {
@@ -117,16 +108,16 @@ void add_table(Text &out, const std::vector<CardFacts> &cards) {
     std::vector<Row> rows = {{"card", "bus id", "model", "memory", "used", "free", "state", "holder"}};
     for (const CardFacts &card : cards) {
         const auto free = card.memory_free_bytes;
-        rows.push_back({std::to_string(card.number), card.bus_id,
+        rows.push_back({std::to_string(card.module_id), card.bus_id,
                         card.card_name.empty() ? card.model : os::format("{} ({})", card.model, card.card_name),
                         mebibytes(card.memory_bytes),
                         free ? mebibytes(card.memory_bytes - std::min(*free, card.memory_bytes)) : "unknown",
                         free ? mebibytes(*free) : "unknown", card.state, holder_text(card)});
     }
     if (renumbered) {
-        rows.front().insert(rows.front().begin() + 1, "module");
+        rows.front().insert(rows.front().begin() + 1, "index");
         for (std::size_t i = 0; i < cards.size(); ++i)
-            rows[i + 1].insert(rows[i + 1].begin() + 1, std::to_string(cards[i].module_id));
+            rows[i + 1].insert(rows[i + 1].begin() + 1, std::to_string(cards[i].number));
     }
     out.table(rows);
 }
@@ -136,9 +127,12 @@ void add_grouped(Text &out, std::string_view key, const std::vector<CardFacts> &
                  const std::function<std::string(std::size_t)> &text_of) {
     Grouped<std::uint64_t> groups;
     for (std::size_t i = 0; i < cards.size(); ++i)
-        groups.add(text_of(i), cards[i].number);
-    for (const auto &[text, numbers] : groups)
+        groups.add(text_of(i), cards[i].module_id);
+    for (const auto &[text, group] : groups) {
+        std::vector<std::uint64_t> numbers = group;
+        std::ranges::sort(numbers);
         out.line(&text == &groups.begin()->first ? key : "", os::format("{}: {}", name_cards(numbers), text));
+    }
 }
 
 std::string ability_text(const Ability &ability) {
@@ -181,9 +175,10 @@ void add_cards(Text &out, const Facts &facts, const std::vector<Result> &results
             out.line("", os::format("on PCI: {}", os::join(on_pci, ", ")));
         return;
     }
-    out.line("cards", os::format("{}; the number of a card is {}", cards.size(),
-                                 is_renumbered(cards) ? "the index that GAUDI_MAPPING_TABLE gives it"
-                                                      : "its module id, in every command, setting and message"));
+    out.line("cards", os::format("{}; the number of a card is its module id, in every command{}", cards.size(),
+                                 is_renumbered(cards) ? "; settings and messages of UCX have the index, by "
+                                                        "GAUDI_MAPPING_TABLE"
+                                                      : ", setting and message"));
     out.end_paragraph();
     add_table(out, cards);
     out.end_paragraph();

@@ -18,7 +18,7 @@ class HttpServer {
 public:
     static constexpr std::size_t kMaxConnections = 32;
     static constexpr std::size_t kMaxRequest = 8192; // bytes
-    static constexpr auto kPatience = std::chrono::seconds(10);
+    static constexpr auto kPatience = std::chrono::seconds(3);
     static constexpr auto kPause = std::chrono::milliseconds(200); // without descriptors for a further connection
 
     /// What is wrong with the value of --listen, whatever this machine's addresses are; empty if nothing is.

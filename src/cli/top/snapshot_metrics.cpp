@@ -68,7 +68,8 @@ void add_head(std::string &text, const char *name, const char *type, const char 
 }
 
 std::string process_labels(const ProcessSnapshot &process) {
-    return os::format("pid=\"{}\",command=\"{}\"", process.pid, escape(process.command));
+    return os::format("page=\"{}\",pid=\"{}\",command=\"{}\"", escape(process.page), process.pid,
+                      escape(process.command));
 }
 
 const std::vector<CardMetric> &card_metrics() {

@@ -42,8 +42,8 @@ Place place_of(const PciCardFacts &card) {
 void add_cards(const Facts &facts, Server &server) {
     for (const CardFacts &card : facts.cards) {
         Device device;
-        device.name = os::format("GAUDI_{}", card.number);
-        device.card = card.number;
+        device.name = os::format("GAUDI_{}", card.module_id);
+        device.card = card.module_id;
         device.is_card = true;
         device.bus_id = card.bus_id;
         const auto pci = std::ranges::find(facts.pci_cards, card.bus_id, &PciCardFacts::bus_id);

@@ -3,14 +3,13 @@
 
 #include "cli/doctor/collect.h"
 #include "cli/doctor/facts_file.h"
-#include "cli/printable.h"
+#include "cli/report_file.h"
 #include "cli/write_stdout.h"
 #include "os/format.h"
+#include "os/printable.h"
 #include "show.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 namespace gaudi::cli {
 namespace {
@@ -18,20 +17,6 @@ namespace {
 int refuse(const std::string &sentence) {
     os::print(stderr, "ucx_gaudi: {}\n", sentence);
     return 1;
-}
-
-OrSentence<void> write_file(const std::string &name, const std::string &text) {
-    errno = 0;
-    std::FILE *file = std::fopen(name.c_str(), "we");
-    bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    int error = errno;
-    if (file && std::fclose(file) != 0 && written) { // a full disk may be noticed as late as here
-        error = errno;
-        written = false;
-    }
-    if (written)
-        return {};
-    return Sentence(os::format("cannot write {}: {}", name, std::strerror(error)));
 }
 
 } // namespace
@@ -43,10 +28,10 @@ int run_topo(const TopoOptions &options) {
         return refuse(facts.error());
     const topo::Server server = topo::make_server(*facts);
     if (!options.svg.empty())
-        if (const auto written = write_file(options.svg, topo::draw_svg(*facts, server)); !written)
+        if (const auto written = write_report(options.svg, topo::draw_svg(*facts, server)); !written)
             return refuse(written.error());
     const std::string text =
-        options.json ? topo::format_json(*facts, server) : printable_lines(topo::format_text(*facts, server));
+        options.json ? topo::format_json(*facts, server) : os::printable_lines(topo::format_text(*facts, server));
     return write_stdout(text) ? 0 : 1;
 }
 

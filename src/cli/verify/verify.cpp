@@ -20,7 +20,6 @@ namespace {
 using namespace verify;
 
 constexpr int kFailed = 1;
-constexpr int kInterrupted = 130;
 
 int refuse(const std::string &sentence) {
     os::print(stderr, "ucx_gaudi: {}\n", sentence);
@@ -46,14 +45,13 @@ OrSentence<const Card *> choose_card(const Cards &cards, const std::string &name
     return cards.all().front().get();
 }
 
+/// " by pid 7 (python3)"; empty where this user may not see them.
 std::string describe_holders(const Card &card) {
-    std::string text;
     if (const auto all = doctor::list_cards())
         for (const doctor::CardFacts &listed : *all)
-            for (const doctor::HolderFacts &holder : listed.holders)
-                if (listed.bus_id == card.bus_id())
-                    text += os::format("{}pid {} ({})", text.empty() ? " by " : ", ", holder.pid, holder.command);
-    return text;
+            if (listed.bus_id == card.bus_id() && !listed.holders.empty())
+                return os::format(" by {}", doctor::describe_holders(listed));
+    return {};
 }
 
 /// The steps on a card that this program has opened itself.
@@ -170,7 +168,7 @@ int run_verify(const VerifyOptions &options) {
     std::fflush(stdout);
     if (summary.interrupted) {
         os::print(stderr, "ucx_gaudi: interrupted: the memory is freed and the card closed\n");
-        return kInterrupted;
+        return 128 + interrupting_signal();
     }
     return findings.any_failed() || !refused_record.empty() ? kFailed : 0;
 }

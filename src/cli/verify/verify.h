@@ -6,7 +6,7 @@
 
 namespace gaudi::cli {
 
-/// Returns the exit code: 0 if nothing failed, 1 if something did or could not be started, 130 after SIGINT or SIGTERM.
+/// Returns the exit code: 0 if nothing failed, 1 if something did or could not be started, 128+N after signal N (SIGINT, SIGTERM).
 int run_verify(const VerifyOptions &options);
 
 } // namespace gaudi::cli

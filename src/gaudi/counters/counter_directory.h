@@ -16,13 +16,16 @@ public:
     /// /dev/shm/ucx-gaudi-UID, or what GAUDI_COUNTERS_DIR names; empty where that is set to nothing: no page is wanted.
     static std::string path();
 
-    /// Opens it; `create` makes it if need be. Refuses a directory that other users can enter or that is theirs.
+    /// Opens it; `create` makes it if need be. Refuses a directory that other users can enter or that another user owns.
     static thunk::Result<CounterDirectory> open(bool create);
 
     int fd() const { return m_fd.get(); }
-    /// Calls `visit` with the descriptor and the name of each file that a living process has published, at most `limit`
-    /// files, and removes the stale ones.
-    void for_each(std::size_t limit, const std::function<void(int file, const std::string &name)> &visit) const;
+    /// The name of a page that this process publishes now.
+    static std::string make_page_name();
+
+    /// Calls `visit` with the descriptor and the name of each page that a living process has published, and removes the stale
+    /// ones. Looks at `limit` files at most; false where there are more. Files of other names or contents are left alone.
+    bool for_each(std::size_t limit, const std::function<void(int file, const std::string &name)> &visit) const;
 
 private:
     explicit CounterDirectory(thunk::Fd fd) : m_fd(std::move(fd)) {}

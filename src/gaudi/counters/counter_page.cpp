@@ -32,7 +32,7 @@ constinit os::Mutex g_mutex{rank::kCounterPage};
 constinit CounterPage g_private;
 constinit bool g_tried GAUDI_GUARDED_BY(g_mutex) = false;
 constinit std::string *g_failure GAUDI_GUARDED_BY(g_mutex) = nullptr; // never freed
-// Of the file, for its removal at exit.
+// The path of the file, and the process that removes it at exit.
 constinit char g_path[512] = "";
 constinit pid_t g_owner = 0;
 
@@ -64,7 +64,7 @@ thunk::Result<CounterPage *> create_page(const std::string &library_version) {
     auto directory = CounterDirectory::open(true);
     if (!directory)
         return tl::unexpected(directory.error());
-    directory->for_each(kSweep, [](int, const std::string &) {}); // processes that were killed leave theirs
+    directory->for_each(kSweep, [](int, const std::string &) {}); // killed processes leave their pages
     const auto refuse = [](const char *call) {
         return tl::unexpected(thunk::Error{errno, call,
                                            os::format("counters cannot be published in {}: {}: {}",
@@ -88,9 +88,7 @@ thunk::Result<CounterPage *> create_page(const std::string &library_version) {
         return refuse("mmap");
     auto *page = new (memory) CounterPage;
     fill(*page, library_version);
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    const std::string name = os::format("{}-{}.{:09}", ::getpid(), now.tv_sec, now.tv_nsec);
+    const std::string name = CounterDirectory::make_page_name();
     const std::string own = os::format("/proc/self/fd/{}", file.get());
     if (::linkat(AT_FDCWD, own.c_str(), directory->fd(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         const auto refusal = refuse("linkat");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "snapshot.h"
 
+#include "os/printable.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,11 +12,7 @@ namespace {
 /// The text up to its NUL or the end of the field, with nothing in it that a terminal would obey.
 template <std::size_t Size>
 std::string clean_text(const std::array<char, Size> &field) {
-    std::string text(field.data(), ::strnlen(field.data(), Size));
-    std::replace_if(
-        text.begin(), text.end(),
-        [](char letter) { return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f; }, '?');
-    return text;
+    return os::printable({field.data(), ::strnlen(field.data(), Size)});
 }
 
 constexpr std::initializer_list<Path> kDirect = {Path::within_card, Path::down,      Path::down_mapped,

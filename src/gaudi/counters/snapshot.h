@@ -25,10 +25,10 @@ struct CardSnapshot {
     /// Copies that ended on these paths.
     std::uint64_t copies_on(std::initializer_list<Path> paths) const;
     std::uint64_t bytes_on(std::initializer_list<Path> paths) const;
-    /// By the card's DMA engines from and to where the user's data is.
+    /// Copies that the card's DMA engines made from and to where the user's data is.
     std::uint64_t direct_copies() const;
     std::uint64_t direct_bytes() const;
-    /// Through bounce buffers in host memory; between two cards the bytes count once, on the source.
+    /// Copies through bounce buffers in host memory; between two cards the bytes count once, on the source.
     std::uint64_t staged_copies() const;
     std::uint64_t staged_bytes() const;
     /// Direct copies whose host memory was mapped into the card already, and those that had to map it.
@@ -38,6 +38,7 @@ struct CardSnapshot {
 };
 
 struct ProcessSnapshot {
+    std::string page; // the name of its file: ids of processes are those of their pid namespace, and may occur twice
     std::uint32_t pid = 0;
     std::string command;
     std::string library; // the version of libhl-thunk
@@ -52,7 +53,7 @@ struct ProcessSnapshot {
 };
 
 CardSnapshot take_snapshot(const CardCounters &card);
-/// Of a page that is complete; texts have no control characters afterwards.
+/// Takes a page that is complete; the texts of the snapshot have no control characters.
 ProcessSnapshot take_snapshot(const CounterPage &page);
 
 } // namespace gaudi

@@ -14,6 +14,7 @@
 namespace cli {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -123,10 +124,12 @@ TEST_F(Bench, wrong_data_are_found) {
 
 TEST_F(Bench, card_that_is_reset_ends_the_run_with_the_reason) {
     ::setenv("SOFTGAUDI_FAULTS", "command_submission#60=reset", 1);
-    const Result got = bench({});
+    const Result got = bench({"--json", file()});
     EXPECT_EQ(got.code, 1);
     EXPECT_THAT(got.err, StartsWith(kOpens + "ucx_gaudi: host_to_device_memcpy (host to card 0), 4 KiB failed: "));
     EXPECT_EQ(std::ranges::count(got.err, '\n'), 2) << got.err;
+    EXPECT_THAT(got.err, EndsWith("; the results are those up to then\n"));
+    EXPECT_EQ(report().at("interrupted"), true) << "the results so far are written";
 }
 
 TEST_F(Bench, card_in_use_is_refused_with_its_holder) {
@@ -275,7 +278,7 @@ TEST_F(Ended, interrupt_writes_results_and_closes_the_card) {
         wait_until_open();
         command.kill(signal);
         const std::string out = command.out().rest(), err = command.err().rest();
-        EXPECT_EQ(command.wait(), 130);
+        EXPECT_EQ(command.wait(), 128 + signal);
         EXPECT_EQ(err, kOpens + "ucx_gaudi: interrupted: the results are those up to then\n");
         EXPECT_EQ(report().at("interrupted"), true);
         EXPECT_EQ(card().at("in_use"), false);

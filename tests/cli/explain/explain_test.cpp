@@ -208,8 +208,8 @@ TEST_F(ExplainOnServer, busy_card_is_refused_with_its_holder) {
     ASSERT_TRUE(card) << card.error().text;
     const Result got = result(between_cards());
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err, "ucx_gaudi: card 1 is in use by cli_explain_tes (pid " + std::to_string(::getpid()) +
-                           "): end it, or name another card\n");
+    EXPECT_EQ(got.err, "ucx_gaudi: card 1 is in use by pid " + std::to_string(::getpid()) +
+                           " (cli_explain_tes): end it, or name another card\n");
     EXPECT_EQ(got.out, "");
 }
 
@@ -264,7 +264,33 @@ TEST_F(Explain, wrong_words_are_refused) {
     const Result missing = explain({"gaudi:7", "host", "4K", "--ucx", kNewer}, server);
     EXPECT_EQ(missing.code, 1);
     EXPECT_THAT(missing.err, HasSubstr("there is no card 7: the cards are 0, 1\n"));
-    EXPECT_THAT(explain({"gaudi:0", "host", "4K", "--ucx", "/nowhere"}, server).err, HasSubstr("/nowhere"));
+    const Result other = explain({"gaudi:0", "host", "4K", "--ucx", "/nowhere"}, server);
+    EXPECT_EQ(other.code, 2);
+    EXPECT_THAT(other.err, HasSubstr("/nowhere"));
+    const Result large = explain({"gaudi:0", "host", "1000G", "--ucx", kNewer}, server);
+    EXPECT_EQ(large.code, 1);
+    EXPECT_THAT(large.err, HasSubstr("do not fit"));
+}
+
+TEST_F(Explain, old_protocols_are_refused) {
+    ::setenv("UCX_PROTO_ENABLE", "No", 1);
+    const Result got = explain({"gaudi:0", "host", "4K", "--ucx", kNewer});
+    EXPECT_EQ(got.code, 1);
+    EXPECT_THAT(got.err, HasSubstr("UCX_PROTO_ENABLE=No (environment): "));
+}
+
+TEST_F(Explain, tls_without_a_transport_between_machines_is_refused) {
+    for (const char *value : {"sm", "self,sm,gaudi_cpy"}) {
+        ::setenv("UCX_TLS", value, 1);
+        const Result got = explain({"gaudi:0", "remote:gaudi:1", "4K", "--ucx", kNewer});
+        EXPECT_EQ(got.code, 1);
+        EXPECT_THAT(got.err, HasSubstr(std::string("UCX_TLS=") + value +
+                                       " (environment) has no transport between machines: add rc or tcp\n"));
+    }
+    ::setenv("UCX_TLS", "bogus", 1);
+    const Result got = explain({"gaudi:0", "remote:gaudi:1", "4K", "--ucx", kNewer});
+    EXPECT_EQ(got.code, 1);
+    EXPECT_THAT(got.out, Not(HasSubstr("no module of ucx-gaudi"))) << "UCX did not start, so that is not known";
 }
 
 TEST_F(Explain, full_disk_behind_stdout_is_reported) {

@@ -59,5 +59,12 @@ TEST(Transports, those_within_a_machine_are_left_out) {
     EXPECT_EQ(exclude_local_transports("rc,self,posix,cma,gaudi_cpy"), "rc,gaudi_cpy");
 }
 
+TEST(Transports, memory_copies_reach_no_other_machine) {
+    for (const char *value : {"", "gaudi_cpy", "gaudi,cuda_copy,gdr_copy", "ze_copy,rocm_copy"})
+        EXPECT_FALSE(reaches_other_machines(value)) << value;
+    for (const char *value : {"^self,sm", "all", "rc,gaudi_cpy", "tcp", "ud_v,cuda_ipc"})
+        EXPECT_TRUE(reaches_other_machines(value)) << value;
+}
+
 } // namespace
 } // namespace gaudi::cli::explain
