@@ -34,14 +34,6 @@ constexpr auto kCloseLimit = std::chrono::seconds(10);
 constexpr std::size_t kRemembered = 16;
 constexpr auto kSilence = std::chrono::seconds(10);
 
-/// Whether the operation stays inside the memory that its key names.
-bool is_allowed(uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
-    if (UnpackedKey::is_none(rkey))
-        return true;
-    const UnpackedKey *key = UnpackedKey::from(rkey);
-    return key && key->covers(address, length);
-}
-
 void complete(uct_completion *comp, ucs_status_t status) {
     if (!comp)
         return;
@@ -245,7 +237,7 @@ Result<void> Iface::create_ep(const uct_ep_params *, uct_ep_h *ep) {
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
-Iface::Operation *Iface::take_operation() {
+Iface::Operation *Iface::take_operation(uct_completion *comp) {
     if (!m_free) {
         m_operations.push_back(std::make_unique<Operation>());
         m_free = m_operations.back().get();
@@ -253,27 +245,43 @@ Iface::Operation *Iface::take_operation() {
     }
     Operation *operation = m_free;
     m_free = operation->next;
+    *operation = {this, m_open, comp, nullptr, 0, UCS_OK};
     return operation;
+}
+
+/// False when the copy is refused; the operation then has the status.
+bool Iface::start(Operation &operation, const Mover::Operation &copy) {
+    if (!m_held.empty()) {
+        m_held.push_back({copy, false});
+        ++operation.copies;
+        return true;
+    }
+    const Result<Mover::Posted> posted = m_mover.post(copy);
+    if (!posted) {
+        operation.status = refuse(posted.error());
+        return false;
+    }
+    if (*posted == Mover::Posted::started)
+        ++operation.copies;
+    return true;
+}
+
+/// What the call returns to UCX, after its copies have started. None ends before that.
+ucs_status_t Iface::finish_call(Operation &operation) {
+    if (operation.copies != 0) {
+        ++operation.epoch->pending;
+        return UCS_INPROGRESS;
+    }
+    operation.next = m_free;
+    m_free = &operation;
+    return operation.status;
 }
 
 ucs_status_t Iface::copy(std::uint64_t destination, std::uint64_t source, std::uint64_t length, HostRange *range,
                          uct_completion *comp) {
-    Operation *operation = take_operation();
-    *operation = {this, m_open, comp, nullptr};
-    const Mover::Operation wanted{destination, source, length, range, ended, operation};
-    if (!m_held.empty()) {
-        m_held.push_back({wanted, false});
-        ++m_open->pending;
-        return UCS_INPROGRESS;
-    }
-    const Result<Mover::Posted> posted = m_mover.post(wanted);
-    if (posted && *posted == Mover::Posted::started) {
-        ++m_open->pending;
-        return UCS_INPROGRESS;
-    }
-    operation->next = m_free;
-    m_free = operation;
-    return posted ? UCS_OK : refuse(posted.error());
+    Operation *operation = take_operation(comp);
+    start(*operation, {destination, source, length, range, ended, operation});
+    return finish_call(*operation);
 }
 
 /// One cause may fail copy after copy: its sentence is logged the first time, and again after a while without it.
@@ -303,6 +311,13 @@ ucs_status_t Iface::refuse_foreign_memory(const std::string &sentence) {
     return UCS_ERR_UNSUPPORTED;
 }
 
+ucs_status_t Iface::refuse_unreachable(const void *buffer) {
+    return refuse_foreign_memory(
+        os::format("the memory at {:#x} is neither Gaudi nor host memory, and was registered without a dma-buf: "
+                   "gaudi_cpy cannot reach it",
+                   reinterpret_cast<std::uint64_t>(buffer)));
+}
+
 ucs_status_t Iface::refuse(const Error &error) {
     if (error.code == EXDEV)
         return refuse_foreign_memory(error.text);
@@ -328,7 +343,7 @@ void Iface::release_held() {
         m_held.pop_front();
         const Result<Mover::Posted> posted = m_mover.post(next);
         if (!posted || *posted == Mover::Posted::done)
-            finish(*static_cast<Operation *>(next.user), posted ? UCS_OK : refuse(posted.error()));
+            end_copy(*static_cast<Operation *>(next.user), posted ? UCS_OK : refuse(posted.error()));
     }
 }
 
@@ -337,10 +352,15 @@ void Iface::ended(void *user, const Error *error) {
     Iface &iface = *operation.iface;
     if (error && !iface.m_closing)
         iface.refuse(UCS_ERR_IO_ERROR, error->text);
-    iface.finish(operation, error ? status_from_errno(error->code) : UCS_OK);
+    iface.end_copy(operation, error ? status_from_errno(error->code) : UCS_OK);
 }
 
-void Iface::finish(Operation &operation, ucs_status_t status) {
+void Iface::end_copy(Operation &operation, ucs_status_t failure) {
+    if (failure != UCS_OK && operation.status == UCS_OK)
+        operation.status = failure;
+    if (--operation.copies != 0)
+        return;
+    const ucs_status_t status = operation.status;
     uct_completion *comp = operation.comp;
     --operation.epoch->pending;
     operation.next = m_free;
@@ -452,7 +472,7 @@ void Ep::destroy() { delete this; }
 ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
     if (length == 0)
         return UCS_OK;
-    if (!is_allowed(rkey, remote_address, length))
+    if (!UnpackedKey::allows(rkey, remote_address, length))
         return interface().refuse_key(rkey, remote_address, length);
     return interface().copy_now(remote_address, reinterpret_cast<std::uint64_t>(buffer), length);
 }
@@ -460,7 +480,7 @@ ucs_status_t Ep::put_short(const void *buffer, unsigned length, std::uint64_t re
 ucs_status_t Ep::get_short(void *buffer, unsigned length, std::uint64_t remote_address, uct_rkey_t rkey) {
     if (length == 0)
         return UCS_OK;
-    if (!is_allowed(rkey, remote_address, length))
+    if (!UnpackedKey::allows(rkey, remote_address, length))
         return interface().refuse_key(rkey, remote_address, length);
     return interface().copy_now(reinterpret_cast<std::uint64_t>(buffer), remote_address, length);
 }
@@ -484,15 +504,12 @@ ucs_status_t Ep::zcopy(const uct_iov *iov, std::size_t count, std::uint64_t remo
     const std::uint64_t length = iov->length;
     if (iov->count == 0 || length == 0)
         return UCS_OK;
-    if (!is_allowed(rkey, remote_address, length))
+    if (!UnpackedKey::allows(rkey, remote_address, length))
         return interface().refuse_key(rkey, remote_address, length);
     const auto local = reinterpret_cast<std::uint64_t>(iov->buffer);
     MemoryHandle *handle = MemoryHandle::from(iov->memh);
     if (handle && handle->kind == MemoryHandle::Kind::nothing)
-        return interface().refuse_foreign_memory(
-            os::format("the memory at {:#x} is neither Gaudi nor host memory, and was registered without a dma-buf: "
-                       "gaudi_cpy cannot reach it",
-                       local));
+        return interface().refuse_unreachable(iov->buffer);
     HostRange *range = handle ? handle->range.get() : nullptr;
     return put ? interface().copy(remote_address, local, length, range, comp)
                : interface().copy(local, remote_address, length, range, comp);

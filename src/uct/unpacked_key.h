@@ -34,6 +34,13 @@ public:
         const std::uint64_t offset = address - m_key.address;
         return offset < m_reach && length <= m_reach - offset && is_current();
     }
+    /// Whether a copy of these bytes is inside the memory that its key names, if it has one.
+    static bool allows(ucx::uct_rkey_t rkey, std::uint64_t address, std::uint64_t length) {
+        if (is_none(rkey))
+            return true;
+        const UnpackedKey *key = from(rkey);
+        return key && key->covers(address, length);
+    }
     /// Whether the mapping is the one that the key was unpacked for. Host memory has none.
     bool is_current() const { return !m_memory || m_memory.is_current(); }
     bool is_reachable() const { return m_reach != 0; }

@@ -114,8 +114,48 @@ struct uct_iface_attr {
     ucs_sys_device_t ctl_device;
 };
 
-// Its bits differ between minor versions: only uct_iface_base_query_v2 fills it.
-struct uct_iface_attr_v2;
+enum uct_iface_attr_v2_field : std::uint64_t {
+    UCT_IFACE_ATTR_FIELD_MAX_PUT_SGL_ZCOPY_COUNT = 1u << 0,
+    UCT_IFACE_ATTR_FIELD_CAP_FLAGS = 1u << 1,
+};
+
+enum uct_iface_flags_v2 : std::uint64_t {
+    UCT_IFACE_FLAG_V2_PUT_SGL_ZCOPY = 1u << 0,
+};
+
+/// UCX has more fields after these. Only those of the mask may be touched.
+struct uct_iface_attr_v2 {
+    std::uint64_t field_mask;
+    std::size_t max_put_sgl_zcopy_count;
+    struct {
+        std::uint64_t flags;
+    } cap;
+};
+
+/// The same in 1.23, which has uct_ep_get_sgl_zcopy: a field and a flag were inserted.
+namespace v1_23 {
+
+enum uct_iface_attr_v2_field : std::uint64_t {
+    UCT_IFACE_ATTR_FIELD_MAX_PUT_SGL_ZCOPY_COUNT = 1u << 0,
+    UCT_IFACE_ATTR_FIELD_MAX_GET_SGL_ZCOPY_COUNT = 1u << 1,
+    UCT_IFACE_ATTR_FIELD_CAP_FLAGS = 1u << 2,
+};
+
+enum uct_iface_flags_v2 : std::uint64_t {
+    UCT_IFACE_FLAG_V2_PUT_SGL_ZCOPY = 1u << 0,
+    UCT_IFACE_FLAG_V2_GET_SGL_ZCOPY = 1u << 1,
+};
+
+struct uct_iface_attr_v2 {
+    std::uint64_t field_mask;
+    std::size_t max_put_sgl_zcopy_count;
+    std::size_t max_get_sgl_zcopy_count;
+    struct {
+        std::uint64_t flags;
+    } cap;
+};
+
+} // namespace v1_23
 
 // ---- performance ----------------------------------------------------------------------------------------------------
 
@@ -276,6 +316,13 @@ struct uct_ep_is_connected_params {
 using uct_pack_callback_t = std::size_t (*)(void *target, void *arg);
 using uct_unpack_callback_t = void (*)(void *arg, const void *data, std::size_t length);
 
+/// Copies a list: element i is `lengths[i]` bytes, or, where there are `counts` and `strides`, `counts[i]` blocks of so many
+/// bytes whose starts are `strides[i]` apart, at both ends.
+using uct_ep_sgl_zcopy_func_t = ucs_status_t (*)(uct_ep_h ep, void *const *buffers, const std::size_t *lengths,
+                                                 const uct_mem_h *memhs, const std::uint64_t *remote_addresses,
+                                                 const uct_rkey_t *rkeys, const std::size_t *counts,
+                                                 const std::size_t *strides, std::size_t count, uct_completion *comp);
+
 struct uct_iface_ops {
     ucs_status_t (*ep_put_short)(uct_ep_h ep, const void *buffer, unsigned length, std::uint64_t remote_address,
                                  uct_rkey_t rkey);
@@ -330,8 +377,8 @@ struct uct_iface_internal_ops {
     int (*iface_is_reachable_v2)(uct_iface_h iface, const uct_iface_is_reachable_params *params);
     int (*ep_is_connected)(uct_ep_h ep, const uct_ep_is_connected_params *params);
     uct_unused_op ep_get_device_ep;
-    uct_unused_op ep_put_sgl_zcopy;
-    uct_unused_op ep_get_sgl_zcopy;
+    uct_ep_sgl_zcopy_func_t ep_put_sgl_zcopy;
+    uct_ep_sgl_zcopy_func_t ep_get_sgl_zcopy;
     uct_unused_op ep_outstanding_purge;
     uct_unused_op spare[4];
 };

@@ -251,10 +251,16 @@ uct_iface_internal_ops make_iface_internal_ops(const Functions &uct) noexcept {
     ops.ep_is_connected = uct.uct_base_ep_is_connected;
     ops.iface_vfs_refresh = edge::make_slot<decltype(ops.iface_vfs_refresh)>(edge::nothing);
     ops.iface_is_reachable_v2 = edge::make_slot<decltype(ops.iface_is_reachable_v2)>(edge::nothing);
+    GAUDI_UCX_EDGE(Iface, ops, iface_query_v2, query_v2);
     GAUDI_UCX_EDGE(Iface, ops, iface_estimate_perf, estimate_perf);
     GAUDI_UCX_EDGE(Iface, ops, iface_vfs_refresh, vfs_refresh);
     GAUDI_UCX_EDGE(Iface, ops, iface_is_reachable_v2, is_reachable_v2);
     GAUDI_UCX_EDGE(Ep, ops, ep_is_connected, is_connected);
+    // A UCX without the dispatcher may have another operation in its slot, or none.
+    if (uct.uct_ep_put_sgl_zcopy != nullptr)
+        GAUDI_UCX_EDGE(Ep, ops, ep_put_sgl_zcopy, put_sgl_zcopy);
+    if (uct.uct_ep_get_sgl_zcopy != nullptr)
+        GAUDI_UCX_EDGE(Ep, ops, ep_get_sgl_zcopy, get_sgl_zcopy);
     return ops;
 }
 

@@ -122,7 +122,14 @@ ucs_status_t uct_iface_query_v2(uct_iface_h iface, uct_iface_attr_v2 *attr);
 ucs_status_t uct_iface_estimate_perf(uct_iface_h iface, uct_perf_attr *attr);
 int uct_iface_is_reachable_v2(uct_iface_h iface, const uct_iface_is_reachable_params *params);
 int uct_ep_is_connected(uct_ep_h ep, const uct_ep_is_connected_params *params);
-ucs_status_t uct_ep_get_sgl_zcopy(); // 1.23; never called, only its presence counts
+ucs_status_t uct_ep_put_sgl_zcopy(uct_ep_h ep, void *const *buffers, const std::size_t *lengths, const uct_mem_h *memhs,
+                                  const std::uint64_t *remote_addresses, const uct_rkey_t *rkeys,
+                                  const std::size_t *counts, const std::size_t *strides, std::size_t count,
+                                  uct_completion *comp);
+ucs_status_t uct_ep_get_sgl_zcopy(uct_ep_h ep, void *const *buffers, const std::size_t *lengths, const uct_mem_h *memhs,
+                                  const std::uint64_t *remote_addresses, const uct_rkey_t *rkeys,
+                                  const std::size_t *counts, const std::size_t *strides, std::size_t count,
+                                  uct_completion *comp); // 1.23
 
 // ---- libucm
 extern ucs_list_link ucm_event_installer_list;
@@ -247,6 +254,7 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release);
 
 #define GAUDI_UCX_UCT_OPTIONAL(X)                                                                                      \
     X(uct_md_mem_elem_release)                                                                                         \
+    X(uct_ep_put_sgl_zcopy)                                                                                            \
     X(uct_ep_get_sgl_zcopy)
 
 /// The functions of one UCX, and its data by address.

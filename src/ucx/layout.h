@@ -314,6 +314,10 @@
     F(uct_iface_ops, iface_get_device_address, 376)                                                                    \
     F(uct_iface_ops, iface_get_address, 384)                                                                           \
     F(uct_iface_ops, iface_is_reachable, 392)                                                                          \
+    T(uct, uct_iface_attr_v2, uct_iface_attr_v2_t, 24)                                                                 \
+    F(uct_iface_attr_v2, field_mask, 0)                                                                                \
+    F(uct_iface_attr_v2, max_put_sgl_zcopy_count, 8)                                                                   \
+    F(uct_iface_attr_v2, cap.flags, 16)                                                                                \
     T(uct, uct_iface_internal_ops, struct uct_iface_internal_ops, 128)                                                 \
     F(uct_iface_internal_ops, iface_query_v2, 0)                                                                       \
     F(uct_iface_internal_ops, iface_estimate_perf, 8)                                                                  \

@@ -172,10 +172,35 @@ Result<void> prove_iface(const Functions &uct, Scratch &scratch) GAUDI_REQUIRES(
                      scratch.parameters<uct_iface_is_reachable_params>());
     GAUDI_UCX_EXPECT(uct_ep_is_connected, uct_iface_internal_ops, ep_is_connected, ep,
                      scratch.parameters<uct_ep_is_connected_params>());
+    if (uct.uct_ep_put_sgl_zcopy != nullptr)
+        GAUDI_UCX_EXPECT(uct_ep_put_sgl_zcopy, uct_iface_internal_ops, ep_put_sgl_zcopy, ep, nullptr, nullptr, nullptr,
+                         nullptr, nullptr, nullptr, nullptr, 0, nullptr);
+    if (uct.uct_ep_get_sgl_zcopy != nullptr)
+        GAUDI_UCX_EXPECT(uct_ep_get_sgl_zcopy, uct_iface_internal_ops, ep_get_sgl_zcopy, ep, nullptr, nullptr, nullptr,
+                         nullptr, nullptr, nullptr, nullptr, 0, nullptr);
     return {};
 }
 
 #undef GAUDI_UCX_EXPECT
+
+/// The base function must clear the fields that we set, each by its bit of the mask, and nothing else.
+Result<void> prove_iface_attributes(const Functions &uct, Scratch &scratch) {
+    constexpr std::uint64_t kUntouched = ~0ull;
+    const std::size_t fields = uct.uct_ep_get_sgl_zcopy != nullptr ? 3 : uct.uct_ep_put_sgl_zcopy != nullptr ? 2 : 0;
+    for (std::size_t field = 0; field < fields; ++field) {
+        std::array<std::uint64_t, 64> words;
+        words.fill(kUntouched);
+        words[0] = 1ull << field;
+        (void)uct.uct_iface_base_query_v2(scratch.iface_handle(), reinterpret_cast<uct_iface_attr_v2 *>(&words));
+        const std::size_t needed = field + 1;
+        for (std::size_t word = 1; word < words.size(); ++word)
+            if ((words[word] == kUntouched) == (word == needed))
+                return mismatch(os::format("its uct_iface_base_query_v2 answers bit {} of the mask in another place "
+                                           "than word {} of uct_iface_attr_v2",
+                                           field, needed));
+    }
+    return {};
+}
 
 /// To be called before the dispatchers: in a build with other sizes even the way to a slot may differ.
 Result<void> prove_sizes(const Functions &uct) {
@@ -217,6 +242,8 @@ Result<Tables> prove_tables(const Functions &uct) {
     if (Result<void> held = prove_md(uct, *scratch); !held)
         return tl::unexpected(held.error());
     if (Result<void> held = prove_iface(uct, *scratch); !held)
+        return tl::unexpected(held.error());
+    if (Result<void> held = prove_iface_attributes(uct, *scratch); !held)
         return tl::unexpected(held.error());
     if (uct.uct_ep_get_sgl_zcopy != nullptr)
         return Tables::v1_23;

@@ -20,7 +20,8 @@ constexpr Version kNewestTested{1, 23, 0};
 bool is_newer_than_tested(const Version &version) noexcept;
 
 /// Proves on the loaded library that its operation tables and classes are the declared ones: libuct's own dispatchers
-/// are called on scratch tables of numbered stubs, and must call the stubs at the declared slots. Takes microseconds.
+/// are called on scratch tables of numbered stubs, and must call the stubs at the declared slots. The functions for lists
+/// (put_sgl, get_sgl) may be missing, and are then not offered. Takes microseconds.
 /// The text of the error says what was found and what is needed.
 Result<Tables> prove_tables(const Functions &uct);
 

@@ -76,4 +76,20 @@ struct PerfAttributes {
 };
 ucs_status_t uct_iface_estimate_perf(uct_iface_h iface, PerfAttributes *attributes);
 
+/// The fields of 1.23. In 1.22 there is no `max_get`, and the flags have its place and its bit.
+struct InterfaceAttributes {
+    std::uint64_t field_mask; // in the order of the members
+    std::size_t max_put, max_get;
+    std::uint64_t flags; // 1 put of lists, 2 get of lists
+    std::uint64_t rest[8];
+};
+ucs_status_t uct_iface_query_v2(uct_iface_h iface, InterfaceAttributes *attributes);
+
+using CopyListFunction = ucs_status_t(uct_ep_h ep, void *const *buffers, const std::size_t *lengths,
+                                      const uct_mem_h *memhs, const std::uint64_t *remote_addresses,
+                                      const uct_rkey_t *rkeys, const std::size_t *counts, const std::size_t *strides,
+                                      std::size_t count, uct_completion_t *comp);
+CopyListFunction uct_ep_put_sgl_zcopy;
+[[gnu::weak]] CopyListFunction uct_ep_get_sgl_zcopy; // 1.23
+
 } // extern "C"

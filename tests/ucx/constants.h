@@ -174,6 +174,8 @@
 // Those that are in no header that is shipped, but in the debug information of libucp.
 #define UCX_PRIVATE_CONSTANTS(X)                                                                                       \
     X(UCT_MD_FLAG_INVALIDATE_RMA)                                                                                      \
+    X(UCT_IFACE_ATTR_FIELD_MAX_PUT_SGL_ZCOPY_COUNT)                                                                    \
+    X(UCT_IFACE_ATTR_FIELD_CAP_FLAGS)                                                                                  \
     X(UCT_MD_FLAG_INVALIDATE_AMO)                                                                                      \
     X(UCT_MD_FLAG_MEMTYPE_COPY)                                                                                        \
     X(UCT_MD_MEM_ATTR_V2_FIELD_MEM_FLAGS)                                                                              \

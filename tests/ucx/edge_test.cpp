@@ -58,6 +58,11 @@ public:
             return tl::unexpected(error_of(ENOMEM));
         return std::size_t{5000000000};
     }
+    ucs_status_t put_sgl_zcopy(void *const *, const std::size_t *, const uct_mem_h *, const std::uint64_t *,
+                               const uct_rkey_t *, const std::size_t *, const std::size_t *, std::size_t,
+                               uct_completion *) {
+        return UCS_OK;
+    }
     void destroy() { throw std::runtime_error("must not get out"); }
     bool is_connected(const uct_ep_is_connected_params *) { throw 1; }
 };
@@ -120,6 +125,15 @@ TEST_F(IfaceEdge, status_of_an_operation_is_returned) {
     const uct_iov iov{};
     EXPECT_EQ(ops.ep_put_zcopy(&ep, &iov, 1, 0, 0, nullptr), UCS_INPROGRESS);
     EXPECT_EQ(ops.ep_put_zcopy(&ep, &iov, 0, 0, 0, nullptr), UCS_ERR_INVALID_PARAM);
+}
+
+TEST_F(IfaceEdge, lists_are_offered_to_a_ucx_that_has_them) {
+    const auto put = [this](const uct_iface_internal_ops &table) {
+        return table.ep_put_sgl_zcopy(&ep, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr);
+    };
+    EXPECT_EQ(put(internal), UCS_ERR_UNSUPPORTED);
+    functions.uct_ep_put_sgl_zcopy = internal.ep_put_sgl_zcopy; // any address
+    EXPECT_EQ(put(make_iface_internal_ops<Iface, Ep>(functions)), UCS_OK);
 }
 
 TEST_F(IfaceEdge, length_or_its_error_is_returned) {

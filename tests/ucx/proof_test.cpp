@@ -41,6 +41,24 @@ TEST(Proof, later_table_is_recognised) {
     EXPECT_EQ(*tables, Tables::v1_22_x);
 }
 
+TEST(Proof, libuct_with_and_without_lists_is_accepted) {
+    ASSERT_EQ(functions_of(FAKE_UCT).uct_ep_put_sgl_zcopy, nullptr);
+    const Result<Tables> put = prove_tables(functions_of(FAKE_UCT_PUT_SGL));
+    ASSERT_TRUE(put) << put.error().text;
+    EXPECT_EQ(*put, Tables::v1_22_0);
+    const Result<Tables> put_and_get = prove_tables(functions_of(FAKE_UCT_PUT_GET_SGL));
+    ASSERT_TRUE(put_and_get) << put_and_get.error().text;
+    EXPECT_EQ(*put_and_get, Tables::v1_23);
+}
+
+TEST(Proof, other_place_for_lists_is_refused) {
+    EXPECT_EQ(refusal(FAKE_UCT_SGL_SHIFTED),
+              "its uct_ep_put_sgl_zcopy calls slot 10 of uct_iface_internal_ops, slot 9 is needed");
+    EXPECT_EQ(refusal(FAKE_UCT_ATTRIBUTE_SHIFTED),
+              "its uct_iface_base_query_v2 answers bit 0 of the mask in another place than word 1 of "
+              "uct_iface_attr_v2");
+}
+
 TEST(Proof, refusal_does_not_affect_the_next_proof) {
     const Functions good = functions_of(FAKE_UCT);
     EXPECT_TRUE(prove_tables(good));

@@ -21,6 +21,13 @@
 #define FAKE_INTERNAL_PLACE 50
 #endif
 
+#ifndef FAKE_SGL_SHIFT // slots inserted into uct_iface_internal_ops from ep_put_sgl_zcopy on
+#define FAKE_SGL_SHIFT 0
+#endif
+#ifndef FAKE_ATTRIBUTE_SHIFT // words inserted at the beginning of uct_iface_attr_v2
+#define FAKE_ATTRIBUTE_SHIFT 0
+#endif
+
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
@@ -85,6 +92,19 @@ FAKE_INTERNAL(uct_iface_estimate_perf, 1)
 FAKE_INTERNAL(uct_iface_is_reachable_v2, 6)
 FAKE_EXPORT signed char uct_ep_is_connected(void *ep) { return internal_slot(iface_of(ep), 7)(ep); }
 
+#ifdef FAKE_PUT_SGL
+FAKE_EXPORT signed char uct_ep_put_sgl_zcopy(void *ep) { return internal_slot(iface_of(ep), 9 + FAKE_SGL_SHIFT)(ep); }
+#endif
+#ifdef FAKE_GET_SGL
+FAKE_EXPORT signed char uct_ep_get_sgl_zcopy(void *ep) { return internal_slot(iface_of(ep), 10 + FAKE_SGL_SHIFT)(ep); }
+#endif
+FAKE_EXPORT signed char uct_iface_base_query_v2(void *, unsigned long *attributes) {
+    for (unsigned bit = 0; bit < 4; ++bit)
+        if ((attributes[0] >> bit & 1) != 0)
+            attributes[1 + bit + FAKE_ATTRIBUTE_SHIFT] = 0;
+    return 0;
+}
+
 // As UCX does, it keeps what is registered for ever.
 FAKE_EXPORT void *fake_component;
 void *fake_component = nullptr;
@@ -98,7 +118,6 @@ FAKE_EMPTY(uct_tl_register)
 FAKE_EMPTY(uct_base_iface_t_init)
 FAKE_EMPTY(uct_iface_config_table)
 FAKE_EMPTY(uct_md_config_table)
-FAKE_EMPTY(uct_iface_base_query_v2)
 FAKE_EMPTY(uct_base_iface_query)
 FAKE_EMPTY(uct_base_iface_is_reachable)
 FAKE_EMPTY(uct_iface_scope_is_reachable)
