@@ -249,21 +249,13 @@ Iface::Operation *Iface::take_operation(uct_completion *comp) {
     return operation;
 }
 
-/// False when the copy is refused; the operation then has the status.
 bool Iface::start(Operation &operation, const Mover::Operation &copy) {
     if (!m_held.empty()) {
         m_held.push_back({copy, false});
         ++operation.copies;
         return true;
     }
-    const Result<Mover::Posted> posted = m_mover.post(copy);
-    if (!posted) {
-        operation.status = refuse(posted.error());
-        return false;
-    }
-    if (*posted == Mover::Posted::started)
-        ++operation.copies;
-    return true;
+    return note_posted(operation, m_mover.post(copy));
 }
 
 /// What the call returns to UCX, after its copies have started. None ends before that.

@@ -104,6 +104,15 @@ private:
 
     Operation *take_operation(ucx::uct_completion *comp);
     bool start(Operation &operation, const Mover::Operation &copy);
+    void start_list(Operation &operation, CopyList list, bool put);
+    /// False when the copy is refused; the operation then has the status.
+    bool note_posted(Operation &operation, const Result<Mover::Posted> &posted) {
+        if (!posted) [[unlikely]]
+            operation.status = refuse(posted.error());
+        else if (*posted == Mover::Posted::started)
+            ++operation.copies;
+        return posted.has_value();
+    }
     ucx::ucs_status_t finish_call(Operation &operation);
     static void ended(void *user, const Error *error);
     void end_copy(Operation &operation, ucx::ucs_status_t failure);

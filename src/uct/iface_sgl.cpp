@@ -2,6 +2,7 @@
 // Lists of copies (UCX's scatter-gather lists, "sgl"): one call and one completion for any number of elements.
 #include "iface.h"
 
+#include "gaudi/copy/copy_series.h"
 #include "os/format.h"
 #include "unpacked_key.h"
 
@@ -65,13 +66,28 @@ ucs_status_t Iface::check_element(const CopyList &list, std::size_t element) {
     return UCS_OK;
 }
 
-/// Neighbours that touch at both ends are one copy, if one handle and one key name them: then one mapping holds both.
 ucs_status_t Iface::copy_list(const CopyList &list, bool put, uct_completion *comp) {
     for (std::size_t i = 0; i < list.count; ++i)
         if (const ucs_status_t status = check_element(list, i); status != UCS_OK)
             return status;
     Operation *operation = take_operation(comp);
-    Mover::Operation copy{.done = ended, .user = operation};
+    start_list(*operation, list, put);
+    return finish_call(*operation);
+}
+
+/// Neighbours that touch at both ends are one copy, if one handle and one key name them: then one mapping holds both.
+void Iface::start_list(Operation &operation, CopyList list, bool put) {
+    CopySeries series(m_mover, ended, &operation);
+    Mover::Operation copy{.done = ended, .user = &operation};
+    const auto send = [&] {
+        if (series.add(copy.destination, copy.source, copy.length, copy.range)) [[likely]] {
+            ++operation.copies;
+            return true;
+        }
+        if (!m_held.empty()) // all copies of the list wait behind a fence
+            return start(operation, copy);
+        return note_posted(operation, series.add_elsewhere(copy.destination, copy.source, copy.length, copy.range));
+    };
     uct_mem_h memh = nullptr;
     uct_rkey_t rkey = 0;
     bool merges = false;
@@ -88,8 +104,8 @@ ucs_status_t Iface::copy_list(const CopyList &list, bool put, uct_completion *co
                 copy.length += length;
                 continue;
             }
-            if (copy.length != 0 && !start(*operation, copy))
-                return finish_call(*operation);
+            if (copy.length != 0 && !send())
+                return; // the rest is not started
             memh = list.memhs[i];
             rkey = list.rkeys[i];
             MemoryHandle *handle = MemoryHandle::from(memh);
@@ -101,8 +117,7 @@ ucs_status_t Iface::copy_list(const CopyList &list, bool put, uct_completion *co
         }
     }
     if (copy.length != 0)
-        start(*operation, copy);
-    return finish_call(*operation);
+        send();
 }
 
 ucs_status_t Ep::put_sgl_zcopy(void *const *buffers, const std::size_t *lengths, const uct_mem_h *memhs,

@@ -24,6 +24,7 @@ public:
 
     const char *name() const override { return "cs"; }
     void post(Direction direction, Transfer &transfer) override;
+    void post_all(Direction direction, Transfer &first) override;
     void progress() override;
     void wait() override;
     void settle() override;

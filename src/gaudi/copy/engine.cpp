@@ -56,6 +56,14 @@ Failure Engine::make_copy_failure(const Error &error) const {
               os::format("card {}: a copy failed: {}", m_session.card().bus_id(), error.text)});
 }
 
+void Engine::post_all(Direction direction, Transfer &first) {
+    for (Transfer *transfer = &first; transfer;) {
+        Transfer *next = transfer->next; // it may end at once
+        post(direction, *transfer);
+        transfer = next;
+    }
+}
+
 bool Engine::flush(unsigned limit_ms) {
     const std::uint64_t limit = now_ns() + std::uint64_t{limit_ms} * 1'000'000;
     while (busy() && now_ns() < limit)

@@ -60,6 +60,7 @@ public:
     bool arm(int event_fd);
 
 private:
+    friend class CopySeries;
     struct Ends {
         Place destination, source;
     };
