@@ -48,6 +48,37 @@ TEST_P(CardFailure, fails_outstanding_and_later_copies_with_the_reason) {
     EXPECT_EQ(domain.dereg(memh), UCS_OK);
 }
 
+TEST_P(CardFailure, fails_a_list_once_after_all_of_it_has_ended) {
+    setenv("SOFTGAUDI_FAULTS", (std::string("command_submission#38=") + GetParam()).c_str(), 1);
+    Domain domain;
+    const Transport transport(domain);
+    constexpr std::size_t kCount = 10'000, kBlock = 64;
+    const Buffer buffer(domain, 2 * kCount * kBlock);
+    Bytes host(2 * kCount * kBlock);
+    const uct_mem_h memh = domain.reg(host.data(), host.size());
+    std::vector<void *> buffers;
+    std::vector<std::uint64_t> addresses;
+    for (std::size_t i = 0; i < kCount; ++i) {
+        buffers.push_back(host.data() + 2 * i * kBlock);
+        addresses.push_back(buffer.address(2 * i * kBlock));
+    }
+    const std::vector<std::size_t> lengths(kCount, kBlock);
+    const std::vector<uct_mem_h> memhs(kCount, memh);
+    const std::vector<uct_rkey_t> keys(kCount, 0);
+    static unsigned calls;
+    calls = 0;
+    uct_completion_t comp{[](uct_completion_t *) { ++calls; }, 1, UCS_OK};
+    ASSERT_EQ(uct_ep_put_sgl_zcopy(transport.ep(), buffers.data(), lengths.data(), memhs.data(), addresses.data(),
+                                   keys.data(), nullptr, nullptr, kCount, &comp),
+              UCS_INPROGRESS);
+    while (calls == 0)
+        transport.progress();
+    EXPECT_NE(comp.status, UCS_OK);
+    EXPECT_NE(transport.flush(), UCS_OK) << "nothing is outstanding, and the failure is reported";
+    EXPECT_EQ(calls, 1u);
+    EXPECT_EQ(domain.dereg(memh), UCS_OK);
+}
+
 TEST_P(CardFailure, does_not_affect_another_card) {
     setenv("SOFTGAUDI_FAULTS", (std::string("command_submission@0#40=") + GetParam()).c_str(), 1);
     Domain domain(settings_for_card(0));
