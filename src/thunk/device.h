@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -40,8 +41,9 @@ public:
     /// Opens the card for compute. Opening is exclusive, and closing resets the card. DeviceFd closes by itself.
     static Result<Device> open(const Library &library, const std::string &bus_id);
 
-    /// Opens the control node of a card, which does not occupy the card and allows queries only.
-    static Result<Device> open_control(const Library &library, int index);
+    /// Opens the control node of a card, which does not occupy the card and allows queries only. Nothing where it cannot be
+    /// opened: callers try all indexes, and to make an error would cost more than the call.
+    static std::optional<Device> open_control(const Library &library, int index);
     Result<void> close() const;
 
     Result<std::string> bus_id() const;

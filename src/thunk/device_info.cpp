@@ -11,10 +11,10 @@ Result<Device> Device::open(const Library &library, const std::string &bus_id) {
     return Device(library, fd);
 }
 
-Result<Device> Device::open_control(const Library &library, int index) {
+std::optional<Device> Device::open_control(const Library &library, int index) {
     const int fd = invoke(library.call().open_control, index, nullptr);
     if (fd < 0)
-        return tl::unexpected(from_negative(fd, "hlthunk_open_control", std::to_string(index)));
+        return std::nullopt;
     return Device(library, fd);
 }
 

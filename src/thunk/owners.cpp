@@ -19,8 +19,9 @@ Result<DeviceFd> DeviceFd::open(const Library &library, const std::string &bus_i
     return own(Device::open(library, bus_id));
 }
 
-Result<DeviceFd> DeviceFd::open_control(const Library &library, int index) {
-    return own(Device::open_control(library, index));
+std::optional<DeviceFd> DeviceFd::open_control(const Library &library, int index) {
+    const std::optional<Device> opened = Device::open_control(library, index);
+    return opened ? std::optional<DeviceFd>(*opened) : std::nullopt;
 }
 
 DeviceFd &DeviceFd::operator=(DeviceFd &&other) noexcept {

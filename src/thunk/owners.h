@@ -5,6 +5,7 @@
 #include "report.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace gaudi::thunk {
 class DeviceFd {
 public:
     static Result<DeviceFd> open(const Library &library, const std::string &bus_id);
-    static Result<DeviceFd> open_control(const Library &library, int index);
+    static std::optional<DeviceFd> open_control(const Library &library, int index);
 
     DeviceFd() = default;
     explicit DeviceFd(Device device) noexcept : m_device(device) {}

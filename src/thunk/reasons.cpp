@@ -19,8 +19,6 @@ constexpr Reason kByCall[] = {
     {"hlthunk_open", EPERM, "the card is disabled or needs a reset; the kernel log says why"},
     {"hlthunk_open", EINVAL, "no card has this bus id"},
     {"hlthunk_open", ENOENT, "there is no such card"},
-    {"hlthunk_open_control", ENOENT, "there is no such card"},
-    {"hlthunk_open_control", EPERM, "the card is disabled; the kernel log says why"},
 
     {"hlthunk_device_memory_alloc", ENOMEM, "the card has not enough free memory"},
     {"hlthunk_device_memory_alloc", EINVAL, "the driver refuses this size, which must be above zero"},

@@ -69,7 +69,7 @@ public:
     FakeCard() : m_bus_id(value(fake.device().bus_id())), m_control(nodes.open("control")) {}
 
     CardIdentity identity(const std::string &bus_id) const {
-        return CardIdentity(*fake, 0, 0, bus_id, {}, {}, NodeProof(m_control.get()));
+        return CardIdentity(*fake, 0, 0, bus_id, {}, NodeProof(m_control.get()));
     }
     CardIdentity identity() const { return identity(m_bus_id); }
 

@@ -27,7 +27,7 @@ Result<thunk::DeviceFd> open_control(const Card &card) {
         if (!control)
             continue;
         if (const auto bus_id = control->get().bus_id(); bus_id && *bus_id == card.bus_id())
-            return control;
+            return std::move(*control);
     }
     return tl::unexpected(thunk::make_error(ENODEV, "hlthunk_open_control", card.bus_id()));
 }

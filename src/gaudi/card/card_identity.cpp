@@ -9,9 +9,9 @@
 namespace gaudi {
 
 CardIdentity::CardIdentity(const thunk::Library &library, unsigned slot, std::uint32_t number, std::string bus_id,
-                           const hlthunk_hw_ip_info &info, CardVersions versions, NodeProof node)
+                           const hlthunk_hw_ip_info &info, NodeProof node)
     : m_library(library), m_slot(slot), m_number(number), m_bus_id(std::move(bus_id)), m_info(info),
-      m_versions(std::move(versions)), m_node(std::move(node)) {}
+      m_node(std::move(node)) {}
 
 std::uint64_t CardIdentity::block_size() const {
     constexpr std::uint64_t kEnough = 512ull << 20;

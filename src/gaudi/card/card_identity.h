@@ -17,7 +17,7 @@ class CardIdentity {
 public:
     /// `slot` is the position in Cards, `number` the name that users give the card.
     CardIdentity(const thunk::Library &library, unsigned slot, std::uint32_t number, std::string bus_id,
-                 const hlthunk_hw_ip_info &info, CardVersions versions, NodeProof node);
+                 const hlthunk_hw_ip_info &info, NodeProof node);
 
     /// The position in Cards, for tables with an entry per card; never shown to users.
     unsigned slot() const { return m_slot; }
@@ -26,7 +26,8 @@ public:
     const std::string &bus_id() const { return m_bus_id; }
     std::uint32_t module_id() const { return m_info.module_id; }
     const hlthunk_hw_ip_info &info() const { return m_info; }
-    const CardVersions &versions() const { return m_versions; }
+    /// Read at each call, because few processes need them.
+    CardVersions versions() const { return read_card_versions(m_library, m_node.control(), m_bus_id, m_info); }
     const thunk::Library &library() const { return m_library; }
     /// By which a descriptor of the card is recognised.
     const NodeProof &node() const { return m_node; }
@@ -53,7 +54,6 @@ private:
     const std::uint32_t m_number;
     const std::string m_bus_id;
     const hlthunk_hw_ip_info m_info;
-    const CardVersions m_versions;
     const NodeProof m_node;
 };
 

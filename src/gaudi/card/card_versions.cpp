@@ -3,7 +3,6 @@
 
 #include "os/format.h"
 
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <cstddef>
@@ -31,13 +30,12 @@ std::string first_line(const std::string &path) {
     return line;
 }
 
-/// The version of the driver in the kernel; empty where the descriptor is no node of one.
-std::string kernel_driver(const thunk::Device &device, const std::string &bus_id) {
-    struct stat node {};
-    if (::fstat(device.fd(), &node) != 0 || !S_ISCHR(node.st_mode))
+/// The version of the driver in the kernel; empty where the node is no device of one.
+std::string kernel_driver(dev_t node, const std::string &bus_id) {
+    if (node == 0)
         return {};
     // A control node has no device directory under some kernels, so the card's own is asked as well.
-    const std::string entry = os::format("/sys/dev/char/{}:{}", major(node.st_rdev), minor(node.st_rdev));
+    const std::string entry = os::format("/sys/dev/char/{}:{}", major(node), minor(node));
     for (const std::string &path :
          {entry + "/device/driver_ver", entry + "/driver_ver", "/sys/bus/pci/devices/" + bus_id + "/driver_ver",
           std::string("/sys/module/habanalabs/version")}) {
@@ -49,15 +47,15 @@ std::string kernel_driver(const thunk::Device &device, const std::string &bus_id
 
 } // namespace
 
-CardVersions read_card_versions(const thunk::Device &device, const std::string &bus_id,
+CardVersions read_card_versions(const thunk::Library &library, dev_t control, const std::string &bus_id,
                                 const hlthunk_hw_ip_info &info) {
     CardVersions versions;
     versions.model =
         os::format("{} ({:04x}, revision {})", text_of(info.card_name), info.device_id, unsigned{info.revision_id});
     versions.firmware = text_of(info.cpucp_version);
-    versions.driver = kernel_driver(device, bus_id);
+    versions.driver = kernel_driver(control, bus_id);
     if (versions.driver.empty())
-        versions.driver = os::format("libhl-thunk {}", device.library().version().value_or(kUnknown));
+        versions.driver = os::format("libhl-thunk {}", library.version().value_or(kUnknown));
     return versions;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "thunk/device.h"
+#include "thunk/library.h"
+
+#include <sys/types.h>
 
 #include <string>
 
@@ -16,7 +18,8 @@ struct CardVersions {
     bool operator==(const CardVersions &) const = default;
 };
 
-/// Asks through any descriptor of the card, a control node among them. What nothing reports is "unknown".
-CardVersions read_card_versions(const thunk::Device &device, const std::string &bus_id, const hlthunk_hw_ip_info &info);
+/// `control` is the number of the card's control node, or 0 where that is no device. What nothing reports is "unknown".
+CardVersions read_card_versions(const thunk::Library &library, dev_t control, const std::string &bus_id,
+                                const hlthunk_hw_ip_info &info);
 
 } // namespace gaudi

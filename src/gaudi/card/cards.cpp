@@ -59,10 +59,10 @@ Cards::Cards(Discovery discovery)
     : m_library(discovery.library), m_why_empty(std::move(discovery.why_empty)),
       m_hidden_by(std::move(discovery.hidden_by)), m_numbered_by_table(discovery.numbered_by_table) {
     for (DiscoveredCard &card : discovery.cards)
-        m_cards.push_back(std::make_unique<Card>(CardIdentity(*m_library, static_cast<unsigned>(m_cards.size()),
-                                                              card.number, std::move(card.bus_id), card.info,
-                                                              std::move(card.versions), std::move(card.node)),
-                                                 m_open_wait));
+        m_cards.push_back(
+            std::make_unique<Card>(CardIdentity(*m_library, static_cast<unsigned>(m_cards.size()), card.number,
+                                                std::move(card.bus_id), card.info, std::move(card.node)),
+                                   m_open_wait));
     if (!m_cards.empty())
         m_address_range = m_cards.front()->address_range();
     // Below are programs that are linked to fixed addresses, and handles of PyTorch; above are addresses of no processor.

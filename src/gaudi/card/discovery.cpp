@@ -15,6 +15,8 @@ namespace gaudi {
 namespace {
 
 constexpr int kMinors = 256;
+// The driver gives a card the lowest free minor, which other accelerators have too; no machine has so many of those.
+constexpr int kLongestGap = 64;
 
 tl::unexpected<Error> refuse(int code, std::string sentence) {
     return tl::unexpected(Error{code, "discover", std::move(sentence)});
@@ -27,17 +29,17 @@ std::string variable(const char *name) {
 
 std::vector<DiscoveredCard> find_cards(const thunk::Library &library) {
     std::vector<DiscoveredCard> found;
-    for (int minor = 0; minor < kMinors; ++minor) {
+    int gap = 0;
+    for (int minor = 0; minor < kMinors && gap < kLongestGap; ++minor, ++gap) {
         const auto control = thunk::DeviceFd::open_control(library, minor);
         if (!control)
             continue;
+        gap = -1;
         auto bus_id = control->get().bus_id();
         const auto info = control->get().hw_ip();
         if (!bus_id || !info)
             continue;
-        CardVersions versions = read_card_versions(control->get(), *bus_id, *info);
-        found.push_back(
-            {std::move(*bus_id), *info, info->module_id, std::move(versions), NodeProof(control->get().fd())});
+        found.push_back({std::move(*bus_id), *info, info->module_id, NodeProof(control->get().fd())});
     }
     std::sort(found.begin(), found.end(),
               [](const DiscoveredCard &a, const DiscoveredCard &b) { return a.info.module_id < b.info.module_id; });

@@ -3,7 +3,6 @@
 // HABANA_VISIBLE_MODULES choose among them.
 #pragma once
 
-#include "card_versions.h"
 #include "node_proof.h"
 #include "result.h"
 #include "thunk/library.h"
@@ -18,7 +17,6 @@ struct DiscoveredCard {
     std::string bus_id;
     hlthunk_hw_ip_info info;
     std::uint32_t number; // the card's name for users: its module id, or its index in GAUDI_MAPPING_TABLE
-    CardVersions versions;
     NodeProof node;
 };
 

@@ -67,6 +67,7 @@ NodeProof::NodeProof(int control_fd) {
     if (stat(link_of(control_fd).c_str(), &status) != 0)
         return;
     m_type = status.st_mode & S_IFMT;
+    m_control = S_ISCHR(m_type) ? status.st_rdev : 0;
     m_directory = directory_of(control_fd);
 }
 

@@ -22,8 +22,12 @@ public:
     /// a node that is no device lies in the directory of the control node. An error where that cannot be found out now.
     Result<bool> accepts(int fd, const std::string &bus_id) const;
 
+    /// The number of the control node; 0 where it is no device.
+    dev_t control() const { return m_control; }
+
 private:
     mode_t m_type = 0; // the file type of the card's nodes; 0: unknown, and nothing is accepted
+    dev_t m_control = 0;
     std::string m_directory;
 };
 

@@ -68,7 +68,8 @@ bool CsEngine::trusts_completion_flags(const Card &card) {
     const CompletionMode mode = settings().completion;
     if (mode != CompletionMode::automatic)
         return mode == CompletionMode::flag;
-    return choose_completion(find_records(card.library(), card.versions()), card.versions()).by_flag;
+    const CardVersions versions = card.versions();
+    return choose_completion(find_records(card.library(), versions), versions).by_flag;
 }
 
 CsEngine::~CsEngine() {
