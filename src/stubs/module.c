@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // dladdr
+#define _GNU_SOURCE // dladdr, dl_iterate_phdr
 #include "core/core.h"
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,12 +12,24 @@
 
 static const struct gaudi_module kModule = {GAUDI_CORE_INTERFACE, UCX_GAUDI_VERSION, GAUDI_FRAMEWORK};
 
+/// Stores the path of the core if it is the object of `info`. The loader itself would look for the bare name in all of its
+/// directories before it says that no such library is loaded.
+static int find_core(struct dl_phdr_info *info, size_t size, void *path) {
+    (void)size;
+    const char *name = strrchr(info->dlpi_name, '/');
+    if (strcmp(name ? name + 1 : info->dlpi_name, CORE) != 0)
+        return 0;
+    *(const char **)path = info->dlpi_name;
+    return 1;
+}
+
 /// The core that the process has, of whichever installation, else the one beside `module`. Not a dependency of this file:
 /// UCX says nothing about a module that cannot be loaded.
 static void *open_core(const char *module) {
-    void *core = dlopen(CORE, RTLD_NOW | RTLD_NOLOAD);
-    if (core)
-        return core;
+    const char *loaded = NULL;
+    dl_iterate_phdr(find_core, &loaded);
+    if (loaded)
+        return dlopen(loaded, RTLD_NOW | RTLD_NOLOAD);
     char path[PATH_MAX];
     const char *name = strrchr(module, '/');
     snprintf(path, sizeof path, "%.*s" CORE, name ? (int)(name + 1 - module) : 0, module);
