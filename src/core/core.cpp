@@ -97,13 +97,13 @@ ucs_status_t load_uct(const gaudi_module &module, const void *caller) {
 }
 
 /// Silent about a UCX that cannot be used: loading the uct module has logged that.
-ucs_status_t load_ucm(const void *caller) {
+ucs_status_t load_ucm(const gaudi_module &module, const void *caller) {
     const Result<Host *> found = Host::find(caller);
     if (!found)
         return ucx::UCS_ERR_UNSUPPORTED;
     if (!(*found)->claim_ucm())
         return ucx::UCS_ERR_ALREADY_EXISTS;
-    return ucm::register_installer(**found);
+    return ucm::register_installer(**found, &module);
 }
 
 ucs_status_t load_perftest(const void *caller) {
@@ -118,7 +118,7 @@ ucs_status_t load(const gaudi_module &module, const void *caller) {
     if (framework == "uct")
         return load_uct(module, caller);
     if (framework == "ucm")
-        return load_ucm(caller);
+        return load_ucm(module, caller);
     return framework == "ucx_perftest" ? load_perftest(caller) : ucx::UCS_ERR_UNSUPPORTED;
 }
 

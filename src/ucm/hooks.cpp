@@ -2,7 +2,9 @@
 #include "hooks.h"
 
 #include "gaudi/card/forks.h"
+#include "hook_table.h"
 #include "hooked_calls.h"
+#include "linked_libraries.h"
 #include "os/format.h"
 
 #include <dlfcn.h>
@@ -31,7 +33,8 @@ HookedCalls *calls() {
 
 const RealCalls &real() { return *s_real.load(std::memory_order_acquire); }
 
-int hooked_open(hlthunk_device_name name, const char *bus_id) {
+int hooked_open(int device_name, const char *bus_id) {
+    const auto name = static_cast<hlthunk_device_name>(device_name);
     HookedCalls *hooked = calls();
     return hooked ? hooked->open(name, bus_id) : real().open(name, bus_id);
 }
@@ -130,15 +133,35 @@ ucx::Result<void> find_real(const thunk::Library &library) {
     return {};
 }
 
-ucx::Result<void> install(Modify modify) {
-    const auto cards = Cards::get();
-    if (!cards || !(*cards)->has_library())
-        return {}; // there is no call to hook
+constexpr gaudi_hooks kTable = {
+    .open = hooked_open,
+    .open_by_module_id = hooked_open_by_module_id,
+    .close = hooked_close,
+    .device_memory_alloc = hooked_alloc,
+    .device_memory_free = hooked_free,
+    .device_memory_map = hooked_map,
+    .memory_unmap = hooked_unmap,
+};
+
+/// Makes the names that libucm_gaudi exports global: a library that is loaded from now on finds them before those of its own
+/// libhl-thunk. False where they would not be found first.
+bool offer_to_later_libraries(const void *module) {
+    Dl_info file{};
+    if (!module || dladdr(module, &file) == 0)
+        return false;
+    void *handle = dlopen(file.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    auto *table = handle ? static_cast<gaudi_hooks *>(dlsym(handle, "gaudi_hooks")) : nullptr;
+    if (!table)
+        return false;
+    *table = kTable;
+    if (!dlopen(file.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL))
+        return false;
+    return dlsym(RTLD_DEFAULT, "hlthunk_open") == dlsym(handle, "hlthunk_open");
+}
+
+ucx::Result<void> patch_all_libraries(Modify modify) {
     if (!modify)
         return tl::unexpected(thunk::make_error(ENOSYS, "hook", {}, "this UCX has no ucm_reloc_modify"));
-    if (auto found = find_real((*cards)->library()); !found)
-        return found;
-    s_fork.store(fork_count(), std::memory_order_relaxed);
     for (std::size_t i = 0; i < kHooks.size(); ++i) {
         s_patches[i] = {};
         s_patches[i].symbol = kHooks[i].symbol;
@@ -146,6 +169,21 @@ ucx::Result<void> install(Modify modify) {
         if (modify(&s_patches[i]) != ucx::UCS_OK)
             return tl::unexpected(thunk::make_error(EIO, "ucm_reloc_modify", kHooks[i].symbol));
     }
+    return {};
+}
+
+ucx::Result<void> install(Modify modify, const void *module) {
+    const auto cards = Cards::get();
+    if (!cards || !(*cards)->has_library())
+        return {}; // there is no call to hook
+    if (auto found = find_real((*cards)->library()); !found)
+        return found;
+    s_fork.store(fork_count(), std::memory_order_relaxed);
+    // In this order, for a library that another thread loads meanwhile.
+    const bool offered = offer_to_later_libraries(module);
+    if (!offered || is_linked_by_loaded_library((*cards)->library()))
+        if (auto patched = patch_all_libraries(modify); !patched)
+            return patched;
     // All of them or none: a mapping that is seen when it is made must be seen when it is unmapped.
     s_calls.store(new HookedCalls(**cards, real()), std::memory_order_release);
     return {};
@@ -153,14 +191,14 @@ ucx::Result<void> install(Modify modify) {
 
 } // namespace
 
-ucx::Result<void> install_hooks(Modify modify) {
+ucx::Result<void> install_hooks(Modify modify, const void *module) {
     static constinit os::Mutex mutex{rank::kHookInstallation};
     static bool done = false;
     const os::MutexLock lock(mutex);
     if (done)
         return {};
     done = true;
-    return install(modify);
+    return install(modify, module);
 }
 
 } // namespace gaudi::ucm

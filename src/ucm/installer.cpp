@@ -16,6 +16,7 @@ namespace {
 
 /// UCX's installers have no argument; the hooks are the process's, so the first UCX serves for all.
 std::atomic<Host *> s_first{nullptr};
+std::atomic<const void *> s_module{nullptr}; // of the first UCX; set before s_first
 
 /// Never fails: UCX would go on without its registration caches.
 ucs_status_t install(int events) {
@@ -23,7 +24,9 @@ ucs_status_t install(int events) {
         return UCS_OK;
     const Host &host = *s_first.load(std::memory_order_acquire);
     try {
-        if (const auto installed = install_hooks(host.call().ucm_reloc_modify); !installed)
+        if (const auto installed =
+                install_hooks(host.call().ucm_reloc_modify, s_module.load(std::memory_order_relaxed));
+            !installed)
             GAUDI_UCX_LOG(host, DIAG, "no Gaudi memory hooks, so foreign Gaudi memory is probed at each use: %s",
                           installed.error().text.c_str());
     } catch (...) {
@@ -51,7 +54,9 @@ void notify_existing(ucm_event_handler *handler) {
 
 } // namespace
 
-ucs_status_t register_installer(Host &host) {
+ucs_status_t register_installer(Host &host, const void *module) {
+    const void *no_module = nullptr;
+    s_module.compare_exchange_strong(no_module, module, std::memory_order_relaxed);
     Host *none = nullptr;
     s_first.compare_exchange_strong(none, &host, std::memory_order_acq_rel);
     auto *installer = new ucm_event_installer{install, notify_existing, {}}; // the list keeps it

@@ -6,6 +6,7 @@
 namespace gaudi::ucm {
 
 /// Adds the installer to the list of this UCX, which calls it when an event handler for device memory is set.
-ucx::ucs_status_t register_installer(ucx::Host &host);
+/// `module` is an address in libucm_gaudi.
+ucx::ucs_status_t register_installer(ucx::Host &host, const void *module);
 
 } // namespace gaudi::ucm

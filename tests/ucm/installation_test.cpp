@@ -59,17 +59,17 @@ private:
 };
 
 TEST_F(Installation, patches_all_symbols_once) {
-    value(ucm::install_hooks(patch_symbol));
+    value(ucm::install_hooks(patch_symbol, nullptr));
     EXPECT_EQ(s_patches.size(), 7u);
     s_limit = 0;
-    value(ucm::install_hooks(patch_symbol)); // a second UCX in the process patches nothing
+    value(ucm::install_hooks(patch_symbol, nullptr)); // a second UCX in the process patches nothing
     const int fd = open();
     EXPECT_TRUE(map_notifies(fd));
     EXPECT_EQ(close(fd), 0);
 }
 
 TEST_F(Installation, without_ucm_reloc_modify_is_refused) {
-    const auto refused = ucm::install_hooks(nullptr);
+    const auto refused = ucm::install_hooks(nullptr, nullptr);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().text, HasSubstr("this UCX has no ucm_reloc_modify"));
 }
@@ -78,7 +78,7 @@ class InterruptedInstallation : public Installation, public ::testing::WithParam
 
 TEST_P(InterruptedInstallation, leaves_hooks_that_only_forward) {
     s_limit = GetParam();
-    const auto refused = ucm::install_hooks(patch_symbol);
+    const auto refused = ucm::install_hooks(patch_symbol, nullptr);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().text, HasSubstr("ucm_reloc_modify"));
     const int fd = open();
