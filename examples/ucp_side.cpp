@@ -115,7 +115,7 @@ RemoteKey unpack_key(ucp_ep_h ep, const std::vector<char> &key) {
 
 Side::Side(Pipe &pipe, const Options &options) : Side(&pipe, options, kAllFeatures) {}
 
-Side::Side(std::uint64_t features) : Side(nullptr, {}, features) {}
+Side::Side(std::uint64_t features, const Options &options) : Side(nullptr, options, features) {}
 
 Side::Side(Pipe *pipe, const Options &options, std::uint64_t features) : m_pipe(pipe), m_options(options) {
     ucp_params_t params{};

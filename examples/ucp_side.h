@@ -77,7 +77,7 @@ class Side {
 public:
     Side(Pipe &pipe, const Options &options);
     /// A single side with a loopback endpoint.
-    explicit Side(std::uint64_t features);
+    explicit Side(std::uint64_t features, const Options &options = {});
     ~Side();
     Side(const Side &) = delete;
     Side &operator=(const Side &) = delete;
