@@ -21,6 +21,8 @@ CardCounts::Both CardCounts::so_far(const std::string &stat, const std::string &
         CardCounts &counts = card.at("bus_id") == bus_id ? both.card : both.others;
         counts.submissions += card.at("submissions").get<std::uint64_t>();
         counts.packets += card.at("packets").get<std::uint64_t>();
+        for (const char *direction : {"down_bytes", "up_bytes", "card_bytes"})
+            counts.bytes += card.at(direction).get<std::uint64_t>();
         for (const Json &count : card.at("calls"))
             counts.calls += count.get<std::uint64_t>();
     }

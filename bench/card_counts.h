@@ -13,12 +13,13 @@ struct CardCounts {
     std::uint64_t submissions = 0;
     std::uint64_t packets = 0;
     std::uint64_t calls = 0; // calls of all functions
+    std::uint64_t bytes = 0; // moved by the card's engines
 
     struct Both; // the card with that bus id, and all others
     static Both so_far(const std::string &stat, const std::string &bus_id);
 
     CardCounts operator-(const CardCounts &before) const {
-        return {submissions - before.submissions, packets - before.packets, calls - before.calls};
+        return {submissions - before.submissions, packets - before.packets, calls - before.calls, bytes - before.bytes};
     }
     Json per(double operations) const;
 };

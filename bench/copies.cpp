@@ -3,7 +3,7 @@
 //
 //     bench_copies added ROUNDS STAT    uct_ep_put_zcopy against a bare loop of libhl-thunk calls, with
 //                                       SOFTGAUDI_PACE=null:8; STAT is softgaudi_stat
-//     bench_copies large ROUNDS         large copies against memcpy of the same bytes, without a pace
+//     bench_copies large ROUNDS STAT    large copies against memcpy of the same bytes, without a pace
 #include "arguments.h"
 #include "card_counts.h"
 #include "transport.h"
@@ -98,7 +98,7 @@ void change(char *bytes, std::size_t size) {
         std::memcpy(bytes + i, &seed, sizeof seed);
 }
 
-Json large_row(Transport &transport, unsigned rounds, std::size_t size, bool down) {
+Json large_row(Transport &transport, const std::string &stat, unsigned rounds, std::size_t size, bool down) {
     Pages other(size);
     Json row{{"size_bytes", size}, {"direction", down ? "host to card" : "card to host"}};
     // What is copied up was copied down just before, on both sides: the caches have seen the same.
@@ -121,6 +121,12 @@ Json large_row(Transport &transport, unsigned rounds, std::size_t size, bool dow
     const auto get = [&] { transport.get(size, 0, 1); };
     row.update(interleave(rounds, time(plain_down, plain_up), time(put, get)).json());
 
+    const CardCounts before = CardCounts::so_far(stat, "").others; // of all cards
+    down ? put() : get();
+    const CardCounts cost = CardCounts::so_far(stat, "").others - before;
+    row["moved_bytes"] = cost.bytes;
+    row["submissions"] = cost.submissions;
+
     change(transport.host(), size);
     std::memcpy(other.data(), transport.host(), size);
     transport.put(size, 0, 1);
@@ -131,13 +137,13 @@ Json large_row(Transport &transport, unsigned rounds, std::size_t size, bool dow
     return row;
 }
 
-Json large(unsigned rounds) {
+Json large(unsigned rounds, const std::string &stat) {
     Transport transport(64 * kMiB);
     Json rows = Json::array();
     for (const bool down : {true, false})
         for (const std::size_t size : {16 * kMiB, 64 * kMiB}) {
             progress(std::string(down ? "host to card, " : "card to host, ") + size_text(size));
-            rows.push_back(large_row(transport, rounds, size, down));
+            rows.push_back(large_row(transport, stat, rounds, size, down));
         }
     return rows;
 }
@@ -151,8 +157,8 @@ int main(int argc, char **argv) {
         Json rows;
         if (rounds && words.size() == 3 && words[0] == "added")
             rows = added(*rounds, argv[3]);
-        else if (rounds && words.size() == 2 && words[0] == "large")
-            rows = large(*rounds);
+        else if (rounds && words.size() == 3 && words[0] == "large")
+            rows = large(*rounds, argv[3]);
         if (!rows.is_null()) {
             std::printf("%s\n", Json{{"rows", rows}}.dump().c_str());
             return 0;
@@ -161,7 +167,6 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "bench_copies: %s\n", error.what());
         return 1;
     }
-    return usage(
-        "bench_copies added ROUNDS STAT | large ROUNDS, where ROUNDS is a whole number above 0 and STAT the path of "
-        "softgaudi_stat");
+    return usage("bench_copies added|large ROUNDS STAT, where ROUNDS is a whole number above 0 and STAT the path of "
+                 "softgaudi_stat");
 }

@@ -74,20 +74,27 @@ def draw(results, path):
         axes.grid(True, which="major", alpha=0.3)
     rate.legend(fontsize=8, loc="lower right")
     time.legend(fontsize=8, loc="upper left")
+    save(figure, path)
+
+
+def save(figure, path):
     figure.tight_layout()
     # As text and without the time, an SVG is small and the same for the same figures.
     figure.savefig(path, dpi=110, metadata={"Date": None} if path.endswith(".svg") else None)
 
 
+def read_results(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path} cannot be read as results of ./ucx-gaudi bench: {error}")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    try:
-        with open(sys.argv[1], encoding="utf-8") as file:
-            results = json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"{sys.argv[1]} cannot be read as results of ./ucx-gaudi bench: {error}")
-    draw(results, sys.argv[2])
+    draw(read_results(sys.argv[1]), sys.argv[2])
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ class Compared:
 
     def __init__(self, sample, figure, neutral):
         base = sample["base_ns"]
+        self.neutral = neutral
         self.low, self.median, self.high = quartiles([figure(a, b) for a, b in zip(base, sample["other_ns"])])
         self.noise_low, _, self.noise_high = quartiles([figure(a, b) for a, b in zip(base, sample["base_again_ns"])])
         self.spread = max(neutral - self.noise_low, self.noise_high - neutral, 0)
@@ -49,6 +50,10 @@ class Compared:
     def reach(self):
         """What the noise of the base and the figure's own leave open."""
         return min(self.low, self.median - self.spread), max(self.high, self.median + self.spread)
+
+    def says(self):
+        """For a row without a bar: what it says beyond its noise."""
+        return TOO_NOISY if self.spread > abs(self.median - self.neutral) else ""
 
     def at_least(self, bar):
         return judge(*self.reach(), at_least=bar)
@@ -86,7 +91,7 @@ class Report:
     """The results: lines for readers, rows for programs."""
 
     def __init__(self):
-        self.results = {"schema": 3, "software": True, "note": SOFTWARE}
+        self.results = {"schema": 4, "software": True, "note": SOFTWARE}
         self.missed, self.too_noisy = [], []
 
     def head(self, title, columns=""):
@@ -131,14 +136,14 @@ class Runner:
         return [self.program("ucx_gaudi"), "run", "--ucx", self.ucx or ucx or "rapids", *options, "--",
                 *(["env", *variables] if variables else []), self.program(words[0]), *words[1:]]
 
-    def start(self, title, words, options=(), env=None, ucx=None):
+    def start(self, title, words, options=(), env=None, ucx=None, variables=()):
         """Returns the log of the program."""
-        _, log = step(title, self.command(words, options, ucx), "bench-" + title.replace(" ", "-"), env=env)
+        _, log = step(title, self.command(words, options, ucx, variables), "bench-" + title.replace(" ", "-"), env=env)
         return log
 
-    def run(self, title, words, options=(), env=None, ucx=None):
+    def run(self, title, words, options=(), env=None, ucx=None, variables=()):
         """Returns the JSON that the program prints."""
-        log = self.start(title, words, options, env, ucx)
+        log = self.start(title, words, options, env, ucx, variables)
         return self.result(log.read_text(errors="replace"), words[0], lambda: tail(log, 20))
 
     def turns(self, title, rounds, base, other, env=None):

@@ -10,6 +10,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from measure import MET, MISSED, TOO_NOISY, Added, Factor, Ratio, Report, judge
+from peer_rows import thread_bars
+from sweep_rows import fastest_by_size, judge_size
 
 
 def samples(base, other, again):
@@ -60,6 +62,37 @@ class Verdict(unittest.TestCase):
         ratio = Ratio(samples([100.0] * 5, [90, 100, 100, 140, 150], [100.0] * 5))
         self.assertEqual(ratio.spread, 0)
         self.assertEqual(ratio.at_least(0.9), TOO_NOISY)
+
+    def test_row_without_a_bar_says_when_its_noise_is_larger_than_its_answer(self):
+        self.assertEqual(Factor(samples(QUIET, [2 * value for value in QUIET], QUIET)).says(), "")
+        self.assertEqual(Factor(samples([100.0] * 5, [105.0] * 5, [100, 150, 60, 200, 100])).says(), TOO_NOISY)
+        self.assertEqual(Added(samples(QUIET, [value + 50 for value in QUIET], QUIET)).says(), "")
+
+
+class Sweep(unittest.TestCase):
+    def test_choice_within_a_tenth_of_the_fastest_is_met(self):
+        self.assertEqual(judge_size({"choice": 109, "eager": 100, "rendezvous": 200, "choice again": 109})[3], MET)
+        self.assertEqual(judge_size({"choice": 90, "eager": 100, "choice again": 90})[:2], ("eager", 0))
+
+    def test_choice_further_behind_is_missed_and_the_fastest_is_named(self):
+        best, behind, noise, verdict = judge_size({"choice": 150, "eager": 100, "get": 120, "choice again": 150})
+        self.assertEqual((best, behind, noise, verdict), ("eager", 0.5, 0, MISSED))
+
+    def test_choice_that_differs_from_itself_by_more_decides_nothing(self):
+        self.assertEqual(judge_size({"choice": 100, "eager": 100, "choice again": 120})[3], TOO_NOISY)
+        self.assertEqual(judge_size({"choice": 500, "eager": 100, "choice again": 600})[3], TOO_NOISY)
+
+    def test_fastest_of_the_rounds_counts(self):
+        data = {"rows": [{"size_bytes": 1, "protocol": "choice", "ns": [3, 2, 9]}]}
+        self.assertEqual(fastest_by_size(data), {1: {"choice": 2}})
+
+
+class Threads(unittest.TestCase):
+    def test_bars_hold_where_the_machine_has_the_cores(self):
+        self.assertEqual(thread_bars(1, 64), (None, None))
+        self.assertEqual(thread_bars(2, 2), (1, None))
+        self.assertEqual(thread_bars(16, 2), (None, None))
+        self.assertEqual(thread_bars(16, 16), (1, 0.8))
 
 
 class Summary(unittest.TestCase):
