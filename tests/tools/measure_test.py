@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from measure import MET, MISSED, TOO_NOISY, Added, Factor, Ratio, Report, judge
 from peer_rows import thread_bars
-from sweep_rows import fastest_by_size, judge_size
+from sweep_rows import group_by_size, judge_size
 
 
 def samples(base, other, again):
@@ -70,21 +70,30 @@ class Verdict(unittest.TestCase):
 
 
 class Sweep(unittest.TestCase):
+    def judge(self, **rounds):
+        return judge_size({name.replace("_", " "): values for name, values in rounds.items()})
+
     def test_choice_within_a_tenth_of_the_fastest_is_met(self):
-        self.assertEqual(judge_size({"choice": 109, "eager": 100, "rendezvous": 200, "choice again": 109})[3], MET)
-        self.assertEqual(judge_size({"choice": 90, "eager": 100, "choice again": 90})[:2], ("eager", 0))
+        self.assertEqual(self.judge(choice=[109, 109], eager=[100], rendezvous=[200], choice_again=[109])[3], MET)
+        self.assertEqual(self.judge(choice=[90], eager=[100], choice_again=[90])[:2], ("eager", 0))
 
     def test_choice_further_behind_is_missed_and_the_fastest_is_named(self):
-        best, behind, noise, verdict = judge_size({"choice": 150, "eager": 100, "get": 120, "choice again": 150})
-        self.assertEqual((best, behind, noise, verdict), ("eager", 0.5, 0, MISSED))
+        self.assertEqual(self.judge(choice=[150], eager=[100], get=[120], choice_again=[150]), ("eager", 0.5, 0, MISSED))
 
     def test_choice_that_differs_from_itself_by_more_decides_nothing(self):
-        self.assertEqual(judge_size({"choice": 100, "eager": 100, "choice again": 120})[3], TOO_NOISY)
-        self.assertEqual(judge_size({"choice": 500, "eager": 100, "choice again": 600})[3], TOO_NOISY)
+        self.assertEqual(self.judge(choice=[100], eager=[100], choice_again=[120])[3], TOO_NOISY)
+        self.assertEqual(self.judge(choice=[500], eager=[100], choice_again=[600])[3], TOO_NOISY)
 
-    def test_fastest_of_the_rounds_counts(self):
+    def test_rounds_that_differ_by_more_decide_nothing(self):
+        self.assertEqual(self.judge(choice=[500, 900, 900], eager=[100], choice_again=[500])[3], TOO_NOISY)
+        self.assertEqual(self.judge(choice=[500], eager=[100, 300, 300], choice_again=[500])[3], TOO_NOISY)
+
+    def test_single_slow_round_is_ignored(self):
+        self.assertEqual(self.judge(choice=[100, 100, 900], eager=[100], choice_again=[100])[3], MET)
+
+    def test_rows_are_grouped_by_size(self):
         data = {"rows": [{"size_bytes": 1, "protocol": "choice", "ns": [3, 2, 9]}]}
-        self.assertEqual(fastest_by_size(data), {1: {"choice": 2}})
+        self.assertEqual(group_by_size(data), {1: {"choice": [3, 2, 9]}})
 
 
 class Threads(unittest.TestCase):
