@@ -106,6 +106,28 @@ TEST_F(ForkedChild, parents_registration_stays_mapped) {
     EXPECT_EQ(Counters(card())["hard_resets"], 0u);
 }
 
+TEST_F(ForkedChild, parents_merged_registrations_stay_mapped) {
+    constexpr std::uint64_t kPageSize = 4096;
+    Session &session = *value(card().open());
+    std::vector<std::unique_ptr<HostRange>> ranges;
+    const auto add_range = [&](std::uint64_t page) {
+        ranges.push_back(std::make_unique<HostRange>(m_host.address(page * kPageSize), kPageSize, cards().all().size(),
+                                                     HostRange::Residency::evictable));
+    };
+    for (const std::uint64_t page : {0u, 1u, 2u, 3u})
+        add_range(page);
+    ASSERT_TRUE(is_ok(ranges[0]->map(session, ranges[0]->address())));
+    const std::uint64_t calls = Counters(card()).calls();
+    run_in_child([&] {
+        ranges.pop_back();
+        add_range(3);
+        ranges.clear();
+    });
+    for (const auto &range : ranges)
+        EXPECT_TRUE(is_ok(range->map(session, range->address())));
+    EXPECT_EQ(Counters(card()).calls(), calls) << "one was mapped again";
+}
+
 TEST_F(ForkedChild, ends_while_its_parent_copies) {
     set("SOFTGAUDI_PACE", "down:0.1"); // 16 MiB take 0.17 s
     const HostBuffer host(16 * kMiB);

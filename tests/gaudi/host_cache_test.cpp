@@ -93,11 +93,11 @@ TEST_F(HostCacheTest, forgotten_range_is_not_found) {
 TEST_F(HostCacheTest, least_recently_used_range_is_dropped_first) {
     HostCache::get().enable();
     const std::weak_ptr<HostRange> first = find(kFake, 1), second = find(kFake + 2 * kPageSize, 1);
-    for (std::uint64_t i = 2; i < HostMemory::kMaxMappings; ++i)
+    for (std::uint64_t i = 2; i < HostCache::kMaxRanges; ++i)
         find(kFake + i * 2 * kPageSize, 1);
     EXPECT_FALSE(first.expired()) << "there is room for so many";
     find(kFake, 1);
-    find(kFake + HostMemory::kMaxMappings * 2 * kPageSize, 1);
+    find(kFake + HostCache::kMaxRanges * 2 * kPageSize, 1);
     EXPECT_FALSE(first.expired()) << "it was used again";
     EXPECT_TRUE(second.expired());
 }

@@ -76,11 +76,11 @@ std::shared_ptr<HostRange> HostCache::find(std::uint64_t address, std::uint64_t 
     }
     const std::uint64_t end = (address + length + kPage - 1) & ~(kPage - 1);
     drop_overlapping(begin, end, dropped);
-    while (m_entries.size() >= HostMemory::kMaxMappings) {
+    while (m_entries.size() >= kMaxRanges) {
         const std::uint64_t oldest = m_by_use.back();
         drop_overlapping(oldest, oldest + 1, dropped);
     }
-    auto range = std::make_shared<HostRange>(begin, end - begin, cards, HostRange::Residency::evictable);
+    auto range = std::make_shared<HostRange>(begin, end - begin, cards, HostRange::Residency::cached);
     m_by_use.push_front(begin);
     m_entries.emplace(begin, Entry{range, m_by_use.begin()});
     return range;

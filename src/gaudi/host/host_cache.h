@@ -18,6 +18,8 @@ namespace gaudi {
 
 class HostCache {
 public:
+    static constexpr std::size_t kMaxRanges = 65536; // known at once, mapped or not
+
     static HostCache &get();
 
     void enable() { m_enabled.store(true, std::memory_order_release); }

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 namespace gaudi {
 namespace {
+
+constexpr std::uint64_t kPage = 4096;
 
 std::uint64_t max_bytes() {
     const std::uint64_t set = settings().max_mapped_host.value;
@@ -21,126 +21,299 @@ std::uint64_t max_bytes() {
     return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// A mapping pins whole pages.
+std::uint64_t pinned_bytes(std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t pages = end / kPage + (end % kPage != 0 ? 1 : 0) - begin / kPage;
+    return pages * kPage;
+}
+
 } // namespace
 
+std::atomic<HostMemory *> HostMemory::s_only{nullptr};
 std::atomic<std::uint64_t> HostMemory::s_clock{1};
 
 HostMemory &HostMemory::get() {
-    static auto *only = new HostMemory; // never freed: ranges end in UCX's last destructors
+    HostMemory *only = s_only.load(std::memory_order_acquire);
+    if (only && only->m_fork == fork_count()) [[likely]]
+        return *only;
+    auto *mine = new HostMemory(only); // never freed: ranges end in UCX's last destructors
+    if (s_only.compare_exchange_strong(only, mine, std::memory_order_acq_rel))
+        return *mine;
+    delete mine; // another thread was faster
     return *only;
 }
 
-std::vector<HostMemory::Entry>::iterator HostMemory::find(const AccountedRange &range) {
-    return std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry &entry) { return entry.range == &range; });
+void HostMemory::set_bytes(std::uint64_t bytes) {
+    m_bytes = bytes;
+    counters().mapped_host_bytes.store(bytes, std::memory_order_relaxed);
 }
 
-void HostMemory::set_length(std::uint64_t length) {
-    m_length = length;
-    counters().mapped_host_bytes.store(length, std::memory_order_relaxed);
+// ---- one mapping ----------------------------------------------------------------------------------------------------
+
+bool HostMemory::is_idle(const MappedSpan &span) {
+    return std::all_of(span.ranges.begin(), span.ranges.end(), [](const AccountedRange *range) {
+        return range->m_copies->load(std::memory_order_seq_cst) == 0;
+    });
 }
 
-bool HostMemory::make_room(const AccountedRange &range, std::uint64_t length) {
+bool HostMemory::has_abandoned_copies(const MappedSpan &span) {
+    return std::any_of(span.ranges.begin(), span.ranges.end(), [](const AccountedRange *range) {
+        return range->m_copies->load(std::memory_order_acquire) / AccountedRange::kAbandoned != 0;
+    });
+}
+
+std::uint64_t HostMemory::last_use(const MappedSpan &span) {
+    std::uint64_t last = kFirst + 1;
+    for (const AccountedRange *range : span.ranges)
+        last = std::max(last, range->m_last_use.load(std::memory_order_relaxed));
+    return last;
+}
+
+void HostMemory::hide(const MappedSpan &span) {
+    for (AccountedRange *range : span.ranges)
+        range->slot(span.mapping.session()).start.store(0, std::memory_order_seq_cst);
+}
+
+void HostMemory::publish(MappedSpan &span) {
+    for (AccountedRange *range : span.ranges) {
+        AccountedRange::Slot &slot = range->slot(span.mapping.session());
+        slot.span = &span;
+        slot.start.store(span.start + (range->address() - span.address), std::memory_order_seq_cst);
+    }
+}
+
+HostMemory::Spans::iterator HostMemory::reorder(Spans::iterator at, std::uint64_t used) {
+    const auto next = std::next(at);
+    auto node = m_spans.extract(at);
+    node.key().first = node.mapped().order.first = used;
+    const auto moved = m_spans.insert(std::move(node)).position;
+    return next == m_spans.end() || moved->first < next->first ? moved : next;
+}
+
+void HostMemory::end(Spans::iterator at, std::vector<HostMapping> &later) {
+    MappedSpan &span = at->second;
+    hide(span);
+    for (AccountedRange *range : span.ranges)
+        range->slot(span.mapping.session()).span = nullptr;
+    if (at->first.first != kNever)
+        set_bytes(m_bytes - span.bytes);
+    if (span.mapping.unmap_may_block())
+        later.push_back(std::move(span.mapping));
+    m_spans.erase(at);
+}
+
+bool HostMemory::end_if_idle(Spans::iterator at, std::vector<HostMapping> &later) {
+    if (!is_idle(at->second))
+        return false;
+    hide(at->second);
+    if (!is_idle(at->second)) { // a copy has just begun, and may have seen the mapping
+        publish(at->second);
+        return false;
+    }
+    end(at, later);
+    return true;
+}
+
+/// Mappings that have lost a range while copies used the others.
+void HostMemory::end_waiting(std::vector<HostMapping> &later) {
+    unsigned tries = 8;
+    for (auto at = m_spans.begin(); at != m_spans.end() && at->first.first == kFirst && tries > 0; --tries) {
+        const auto next = std::next(at);
+        end_if_idle(at, later);
+        at = next;
+    }
+}
+
+// ---- ranges ---------------------------------------------------------------------------------------------------------
+
+void HostMemory::enroll(AccountedRange &range) {
+    const os::MutexLock lock(m_mutex);
+    m_registered.add(range);
+    range.m_enrolled_in = this;
+}
+
+void HostMemory::remove(AccountedRange &range) {
+    std::vector<HostMapping> later;    // destroyed after the lock is released
+    const os::MutexLock lock(m_mutex); // also while mappings end, so that no session ends meanwhile
+    if (range.m_enrolled_in == this) {
+        m_registered.remove(range);
+        if (range.m_merging) {
+            std::erase(range.m_merging->ranges, &range);
+            range.m_merging->ended = true;
+        }
+    }
+    for (AccountedRange::Slot &slot : range.m_slots) {
+        MappedSpan *span = slot.span;
+        if (!span || span->fork != m_fork)
+            continue;
+        const auto at = m_spans.find(span->order);
+        if (span->ranges.size() == 1) {
+            end(at, later);
+            continue;
+        }
+        slot.start.store(0, std::memory_order_seq_cst);
+        slot.span = nullptr;
+        std::erase(span->ranges, &range);
+        for (AccountedRange *neighbour : span->ranges) // so that each is mapped once more at most
+            neighbour->m_mapped_alone = true;
+        if (!end_if_idle(at, later))
+            reorder(at, kFirst);
+    }
+    end_waiting(later);
+}
+
+std::vector<Session *> HostMemory::detach(AccountedRange &range) {
+    std::vector<HostMapping> none; // a mapping that is detached has nothing to end
+    std::vector<Session *> sessions;
+    const os::MutexLock lock(m_mutex);
+    for (AccountedRange::Slot &slot : range.m_slots) {
+        if (!slot.span || slot.span->fork != m_fork)
+            continue;
+        sessions.push_back(&slot.span->mapping.session());
+        slot.span->mapping.detach();
+        end(m_spans.find(slot.span->order), none);
+    }
+    return sessions;
+}
+
+std::vector<Session *> HostMemory::sessions_of(const AccountedRange &range) const {
+    std::vector<Session *> sessions;
+    const os::MutexLock lock(m_mutex);
+    for (const AccountedRange::Slot &slot : range.m_slots)
+        if (slot.span)
+            sessions.push_back(&slot.span->mapping.session());
+    return sessions;
+}
+
+// ---- new mappings ---------------------------------------------------------------------------------------------------
+
+bool HostMemory::merge(AccountedRange &range, const Session &session, MergedRanges &merged) {
     const std::uint64_t limit = max_bytes();
-    if (length > limit)
+    const os::MutexLock lock(m_mutex);
+    const std::uint64_t first = range.address() / kMergedBytes * kMergedBytes;
+    if (range.m_enrolled_in != this || range.m_mapped_alone || range.m_merging || range.end() > first + kMergedBytes)
+        return false;
+    merged = MergedRanges(range);
+    const auto suits = [&](const AccountedRange &other) {
+        return !other.m_merging && !other.m_mapped_alone && other.address() >= first &&
+               other.end() <= first + kMergedBytes && other.slot(session).start.load(std::memory_order_relaxed) == 0;
+    };
+    range.m_merging = &merged; // so that no range is found twice
+    const auto extend = [&](NeighbourTable::Edge edge, std::uint64_t &to, auto next) {
+        while (merged.ranges.size() < kMergedRanges) {
+            AccountedRange *other = m_registered.find(edge, to, suits);
+            if (!other)
+                return;
+            other->m_merging = &merged;
+            merged.ranges.push_back(other);
+            to = next(*other);
+        }
+    };
+    extend(NeighbourTable::begin, merged.end, [](const AccountedRange &other) { return other.end(); });
+    extend(NeighbourTable::end, merged.begin, [](const AccountedRange &other) { return other.address(); });
+    const std::uint64_t bytes = pinned_bytes(merged.begin, merged.end);
+    if (merged.ranges.size() > 1 && bytes <= limit && m_bytes <= limit - bytes)
+        return true;
+    release(merged); // nothing is unmapped for memory that no copy has used yet
+    return false;
+}
+
+void HostMemory::release(MergedRanges &merged) {
+    for (AccountedRange *range : merged.ranges)
+        range->m_merging = nullptr;
+}
+
+void HostMemory::cancel(MergedRanges &merged, bool for_good) {
+    const os::MutexLock lock(m_mutex);
+    release(merged);
+    for (AccountedRange *range : merged.ranges)
+        range->m_mapped_alone = range->m_mapped_alone || for_good;
+}
+
+bool HostMemory::make_room(const AccountedRange &range) {
+    const std::uint64_t limit = max_bytes(), bytes = pinned_bytes(range.address(), range.end());
+    if (bytes > limit)
         return false;
     std::vector<HostMapping> later; // destroyed after the lock is released
     const os::MutexLock lock(m_mutex);
-    while (m_length > limit - length || m_mappings >= kMaxMappings)
-        if (!evict_one(range, later))
+    while (m_bytes > limit - bytes)
+        if (!evict_one(later))
             return false;
     return true;
 }
 
-bool HostMemory::evict_one(const AccountedRange &except) {
+bool HostMemory::evict_one() {
     std::vector<HostMapping> later;
     const os::MutexLock lock(m_mutex);
-    return evict_one(except, later);
+    return evict_one(later);
 }
 
-bool HostMemory::evict_one(const AccountedRange &except, std::vector<HostMapping> &later) {
-    // Mostly the first candidate is idle, so a heap is order enough.
-    std::vector<Entry *> by_use;
-    by_use.reserve(m_entries.size());
-    for (Entry &entry : m_entries)
-        if (entry.range->evictable() && entry.range != &except)
-            by_use.push_back(&entry);
-    const auto younger = [](const Entry *a, const Entry *b) {
-        return std::pair(a->range->last_use(), a) > std::pair(b->range->last_use(), b);
-    };
-    std::make_heap(by_use.begin(), by_use.end(), younger);
-    for (; !by_use.empty(); by_use.pop_back()) {
-        std::pop_heap(by_use.begin(), by_use.end(), younger);
-        const Entry *entry = by_use.back();
-        if (!entry->range->unmap_if_idle(later))
+bool HostMemory::evict_one(std::vector<HostMapping> &later) {
+    // The order is that of the uses which earlier searches have seen: a mapping that was used since moves on.
+    std::size_t looked_at = 0;
+    for (auto at = m_spans.begin(); at != m_spans.end() && at->first.first != kNever && looked_at < kRangesPerSearch;) {
+        looked_at += at->second.ranges.size();
+        const std::uint64_t known = at->first.first;
+        const std::uint64_t used = known == kFirst ? kFirst : last_use(at->second);
+        if (used > known) {
+            at = reorder(at, used);
             continue;
-        set_length(m_length - entry->length);
-        m_mappings -= entry->mappings;
-        m_entries.erase(m_entries.begin() + (entry - m_entries.data()));
-        return true;
+        }
+        const auto next = std::next(at);
+        if (end_if_idle(at, later))
+            return true;
+        if (known != kFirst)
+            reorder(at, now());
+        at = next;
     }
     return false;
 }
 
-bool HostMemory::add(AccountedRange &range, std::uint64_t length, const Session &session) {
+HostMemory::Added HostMemory::add(MergedRanges &merged, HostMapping &mapping, std::uint64_t &start) {
+    std::vector<HostMapping> later; // destroyed after the lock is released
     const os::MutexLock lock(m_mutex);
+    release(merged);
+    const Session &session = mapping.session();
     if (!session.usable()) // unmap_all() may have been here already
-        return false;
+        return Added::session_ended;
+    const auto is_free = [&](const AccountedRange *one) {
+        return one->slot(session).start.load(std::memory_order_relaxed) == 0;
+    };
+    AccountedRange &range = *merged.ranges.front();
+    if (!is_free(&range)) {
+        start = range.slot(session).start.load(std::memory_order_relaxed);
+        return Added::mapped_meanwhile;
+    }
+    // A neighbour with a mapping of its own would not end this one with its registration.
+    if (merged.ended || !std::all_of(merged.ranges.begin(), merged.ranges.end(), is_free))
+        return Added::neighbour_ended;
+    end_waiting(later);
     s_clock.fetch_add(1, std::memory_order_relaxed);
-    if (range.evictable()) {
-        set_length(m_length + length);
-        ++m_mappings;
-    }
-    if (const auto known = find(range); known != m_entries.end()) {
-        known->length += length;
-        ++known->mappings;
-    } else {
-        m_entries.push_back({&range, length, 1});
-    }
-    return true;
+    const std::uint64_t bytes = pinned_bytes(merged.begin, merged.end);
+    MappedSpan span{{}, m_fork, std::move(mapping), merged.begin, start, bytes, std::move(merged.ranges)};
+    span.order = {range.evictable() ? last_use(span) : kNever, ++m_next_number};
+    const MappedSpan::Order order = span.order;
+    publish(m_spans.emplace(order, std::move(span)).first->second);
+    if (range.evictable())
+        set_bytes(m_bytes + bytes);
+    start = range.slot(session).start.load(std::memory_order_relaxed);
+    return Added::added;
 }
 
 void HostMemory::unmap_all(const Session &session) {
-    // The order of locks is range, then account; here it is reversed, so ranges are only tried. A thread that maps a range
-    // holds its lock, and may wait for a framework that waits for this thread: after the limit it is left alone, because
-    // add() refuses its mapping.
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
-    for (bool all = false; !all;) {
-        all = true;
-        {
-            const os::MutexLock lock(m_mutex);
-            for (Entry &entry : m_entries) {
-                const std::optional<unsigned> ended = entry.range->unmap_from(session);
-                if (!ended)
-                    all = all && entry.range->is_being_mapped() && std::chrono::steady_clock::now() > limit;
-                if (ended.value_or(0) == 0)
-                    continue;
-                const std::uint64_t share = entry.length / entry.mappings * *ended;
-                entry.length -= share;
-                entry.mappings -= *ended;
-                if (entry.range->evictable()) {
-                    set_length(m_length - share);
-                    m_mappings -= *ended;
-                }
-            }
-            std::erase_if(m_entries, [](const Entry &entry) { return entry.mappings == 0; });
-        }
-        if (!all)
-            std::this_thread::yield();
-    }
-}
-
-void HostMemory::remove(AccountedRange &range) {
-    std::vector<HostMapping> later; // destroyed after the lock is released
+    std::vector<HostMapping> ended;
     const os::MutexLock lock(m_mutex);
-    range.end_mappings(later); // under the lock, so that no session ends meanwhile
-    const auto known = find(range);
-    if (known == m_entries.end())
-        return;
-    if (range.evictable()) {
-        set_length(m_length - known->length);
-        m_mappings -= known->mappings;
+    for (auto at = m_spans.begin(); at != m_spans.end();) {
+        MappedSpan &span = at->second;
+        const auto next = std::next(at);
+        if (&span.mapping.session() == &session) {
+            if (has_abandoned_copies(span) || session.card_lost()) // the driver unmaps it with the descriptor
+                span.mapping.detach();
+            end(at, ended);
+            ended.clear(); // with the lock held: the session ends when this returns
+        }
+        at = next;
     }
-    m_entries.erase(known);
 }
 
 void HostMemory::keep(std::shared_ptr<void> touched) {
@@ -155,7 +328,7 @@ std::size_t HostMemory::kept() const {
 
 std::uint64_t HostMemory::mapped_bytes() const {
     const os::MutexLock lock(m_mutex);
-    return m_length;
+    return m_bytes;
 }
 
 } // namespace gaudi

@@ -26,94 +26,48 @@ bool may_succeed_later(int code) {
 } // namespace
 
 HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards, Residency residency)
-    : m_fork(fork_count()), m_address(address), m_length(length), m_residency(residency), m_starts(cards),
-      m_refused_by(cards) {}
+    : AccountedRange(address, length, cards, residency == Residency::evictable || residency == Residency::cached),
+      m_fork(fork_count()), m_residency(residency) {
+    constexpr std::uint64_t kMergeUpTo = HostMemory::kMergedBytes / 2; // two of these are one mapping
+    if (residency == Residency::evictable && length > 0 && length <= kMergeUpTo && address <= UINT64_MAX - length) {
+        HostMemory::get().enroll(*this);
+        m_was_mapped.store(true, std::memory_order_relaxed);
+    }
+}
 
 HostRange::HostRange(std::uint64_t address, std::uint64_t length, std::size_t cards, thunk::Fd dmabuf,
                      std::uint64_t offset)
-    : m_fork(fork_count()), m_address(address), m_length(length), m_residency(Residency::permanent),
-      m_dmabuf(std::move(dmabuf)), m_offset(offset), m_starts(cards), m_refused_by(cards) {}
+    : AccountedRange(address, length, cards, false), m_fork(fork_count()), m_residency(Residency::permanent),
+      m_dmabuf(std::move(dmabuf)), m_offset(offset) {}
 
 HostRange::~HostRange() {
     // In a forked child no engine ends the copies, and no mapping is undone.
     const bool held = m_copies->load(std::memory_order_acquire) != 0 && m_fork == fork_count();
     if (!held && !m_was_mapped.load(std::memory_order_acquire))
         return;
+    HostMemory &memory = HostMemory::get();
     if (held) {
         wait_for_copies();
-        if (m_copies->load(std::memory_order_acquire) != 0) {
-            const os::MutexLock lock(m_mutex);
-            for (HostMapping &mapping : m_mappings) {
-                thunk::report(thunk::make_error(ETIMEDOUT, "unmap", mapping.session().card().bus_id(),
+        if (m_copies->load(std::memory_order_acquire) != 0)
+            for (const Session *session : memory.detach(*this))
+                thunk::report(thunk::make_error(ETIMEDOUT, "unmap", session->card().bus_id(),
                                                 "a copy does not end, so its host memory stays pinned"));
-                mapping.detach();
-            }
-        }
     }
-    HostMemory::get().remove(*this);
+    memory.remove(*this);
     if (m_copies->load(std::memory_order_acquire) != 0)
-        HostMemory::get().keep(std::move(m_copies));
+        memory.keep(std::move(m_copies));
 }
 
 void HostRange::wait_for_copies() {
     const auto limit = std::chrono::steady_clock::now() + kCopiesLimit;
     while (has_running_copies() && std::chrono::steady_clock::now() < limit) {
-        std::vector<const Session *> sessions;
-        {
-            const os::MutexLock lock(m_mutex);
-            for (const HostMapping &mapping : m_mappings)
-                sessions.push_back(&mapping.session());
-        }
-        for (const Session *session : sessions)
+        for (const Session *session : HostMemory::get().sessions_of(*this))
             session->progress();
         std::this_thread::yield(); // a thread that holds the range may be about to post
     }
 }
 
-void HostRange::end_mappings(std::vector<HostMapping> &later) GAUDI_NO_THREAD_SAFETY_ANALYSIS {
-    // Either the lock is held (unmap_if_idle) or no other thread has the range (its end).
-    for (HostMapping &mapping : m_mappings)
-        if (mapping.unmap_may_block())
-            later.push_back(std::move(mapping));
-    m_mappings.clear();
-}
-
-std::optional<unsigned> HostRange::unmap_from(const Session &session) {
-    slot(session).store(0, std::memory_order_seq_cst); // also while the range is being mapped on another card
-    if (!m_mutex.try_lock())
-        return {};
-    const os::MutexLock lock(m_mutex, std::adopt_lock);
-    const bool abandoned = m_copies->load(std::memory_order_acquire) / kAbandoned != 0;
-    return static_cast<unsigned>(std::erase_if(m_mappings, [&](HostMapping &mapping) {
-        if (&mapping.session() != &session)
-            return false;
-        if (abandoned || session.card_lost()) // the driver unmaps it with the descriptor
-            mapping.detach();
-        return true;
-    }));
-}
-
-bool HostRange::unmap_if_idle(std::vector<HostMapping> &later) {
-    if (!m_mutex.try_lock())
-        return false;
-    const os::MutexLock lock(m_mutex, std::adopt_lock);
-    if (m_copies->load(std::memory_order_seq_cst) != 0)
-        return false;
-    std::vector<std::uint64_t> starts(m_starts.size());
-    for (std::size_t i = 0; i < starts.size(); ++i)
-        starts[i] = m_starts[i].load(std::memory_order_relaxed);
-    for (const HostMapping &mapping : m_mappings)
-        slot(mapping.session()).store(0, std::memory_order_seq_cst);
-    if (m_copies->load(std::memory_order_seq_cst) != 0) { // a copy has just begun, and may have seen the mapping
-        for (std::size_t i = 0; i < starts.size(); ++i)
-            m_starts[i].store(starts[i], std::memory_order_seq_cst);
-        return false;
-    }
-    end_mappings(later);
-    return true;
-}
-
-Result<HostMapping> HostRange::make_mapping(Session &session) const {
+Result<HostMapping> HostRange::make_mapping(Session &session, std::uint64_t begin, std::uint64_t length) const {
     if (!session.usable())
         return tl::unexpected(session.why_unusable());
     std::shared_ptr<HostMapper> mapper = session.get<HostAccess>().mapper();
@@ -122,8 +76,8 @@ Result<HostMapping> HostRange::make_mapping(Session &session) const {
             ENOTSUP, "map", session.card().bus_id(),
             "only memory of this library is mapped through the framework; other memory is staged there"));
     // An import begins where the dma-buf does.
-    const auto start = is_dmabuf() ? mapper->import_dmabuf(m_dmabuf.get(), m_offset + m_length)
-                                   : mapper->map(reinterpret_cast<void *>(m_address), m_length);
+    const auto start = is_dmabuf() ? mapper->import_dmabuf(m_dmabuf.get(), m_offset + length)
+                                   : mapper->map(reinterpret_cast<void *>(begin), length);
     if (!start)
         return tl::unexpected(start.error());
     return HostMapping(session, std::move(mapper), *start);
@@ -132,53 +86,75 @@ Result<HostMapping> HostRange::make_mapping(Session &session) const {
 /// Unmaps other ranges where the limit or the driver demands it.
 Result<HostMapping> HostRange::make_mapping_with_room(Session &session) const {
     if (!evictable())
-        return make_mapping(session);
-    if (!HostMemory::get().make_room(*this, m_length))
+        return make_mapping(session, address(), length());
+    if (!HostMemory::get().make_room(*this))
         return tl::unexpected(thunk::make_error(
             ENOMEM, "map", "",
             os::format("{} bytes more would exceed the limit of mapped host memory, and running copies use what is "
                        "mapped; raise {}",
-                       m_length, settings().max_mapped_host.name)));
-    auto mapping = make_mapping(session);
-    while (!mapping && mapping.error().code == ENOMEM && HostMemory::get().evict_one(*this))
-        mapping = make_mapping(session);
+                       length(), settings().max_mapped_host.name)));
+    auto mapping = make_mapping(session, address(), length());
+    while (!mapping && mapping.error().code == ENOMEM && HostMemory::get().evict_one())
+        mapping = make_mapping(session, address(), length());
     return mapping;
 }
 
-Result<std::uint64_t> HostRange::refuse(Error error) {
-    m_refusal = std::move(error);
-    return tl::unexpected(m_refusal);
+/// Together with its neighbours, else alone. Returns where the card sees the range.
+Result<std::uint64_t> HostRange::map_on(Session &session) {
+    HostMemory &memory = HostMemory::get();
+    for (const bool alone : {false, true}) {
+        MergedRanges ranges(*this);
+        if (!alone && !memory.merge(*this, session, ranges))
+            continue;
+        auto mapping = alone ? make_mapping_with_room(session) : make_mapping(session, ranges.begin, ranges.length());
+        if (!mapping) {
+            const int code = mapping.error().code;
+            if (alone)
+                return tl::unexpected(mapping.error());
+            memory.cancel(ranges, !may_succeed_later(code) || code == ENOMEM);
+            continue;
+        }
+        std::uint64_t start = mapping->start() + m_offset;
+        switch (memory.add(ranges, *mapping, start)) {
+        case HostMemory::Added::added:
+        case HostMemory::Added::mapped_meanwhile:
+            return start;
+        case HostMemory::Added::session_ended: // while it was mapped
+            mapping->detach();
+            return tl::unexpected(session.why_unusable());
+        case HostMemory::Added::neighbour_ended:
+            break;
+        }
+    }
+    return tl::unexpected(session.why_unusable()); // not reached: a range alone has no neighbour
 }
 
 Result<std::uint64_t> HostRange::map_now(Session &session, std::uint64_t address) {
     const os::MutexLock lock(m_mutex);
-    std::atomic<std::uint64_t> &start = slot(session);
+    std::atomic<std::uint64_t> &start = slot(session).start;
     std::uint64_t known = start.load(std::memory_order_acquire); // another thread may have mapped it meanwhile
-    if (known == kRefused && is_refused_by(session))
-        return tl::unexpected(m_refusal);
-    if (known <= kRefused) {
+    if (known == kRefused) {
+        if (is_refused_by(session))
+            return tl::unexpected(m_refusal);
         start.store(0, std::memory_order_release); // an earlier session's refusal says nothing about this one
-        m_being_mapped.store(true, std::memory_order_release);
-        auto mapping = make_mapping_with_room(session);
-        m_being_mapped.store(false, std::memory_order_release);
-        if (!mapping) {
-            if (!may_succeed_later(mapping.error().code) && session.usable()) {
-                m_refused_by[session.card().slot()] = &session;
-                start.store(kRefused, std::memory_order_release);
-            }
-            return refuse(mapping.error());
-        }
-        m_was_mapped.store(true, std::memory_order_release);
-        known = mapping->start() + m_offset;
-        m_mappings.push_back(std::move(*mapping));
-        if (!HostMemory::get().add(*this, m_length, session)) { // closed while it was mapped
-            m_mappings.back().detach();
-            m_mappings.pop_back();
-            return refuse(session.why_unusable());
-        }
-        start.store(known, std::memory_order_release);
+        known = 0;
     }
-    return known + (address - m_address);
+    if (known == 0) {
+        m_was_mapped.store(true, std::memory_order_release);
+        const auto mapped = map_on(session);
+        if (!mapped) {
+            m_refusal = mapped.error();
+            if (!may_succeed_later(m_refusal.code) && session.usable()) {
+                m_refused_by.resize(m_slots.size());
+                m_refused_by[session.card().slot()] = &session;
+                std::uint64_t unmapped = 0; // a neighbour's mapping may reach it by now
+                start.compare_exchange_strong(unmapped, kRefused, std::memory_order_release);
+            }
+            return tl::unexpected(m_refusal);
+        }
+        known = *mapped;
+    }
+    return known + (address - this->address());
 }
 
 } // namespace gaudi
