@@ -199,18 +199,17 @@ bool HostMemory::merge(AccountedRange &range, const Session &session, MergedRang
                other.end() <= first + kMergedBytes && other.slot(session).start.load(std::memory_order_relaxed) == 0;
     };
     range.m_merging = &merged; // so that no range is found twice
-    const auto extend = [&](NeighbourTable::Edge edge, std::uint64_t &to, auto next) {
+    for (const auto edge : {NeighbourTable::begin, NeighbourTable::end}) {
+        std::uint64_t &reached = edge == NeighbourTable::begin ? merged.end : merged.begin;
         while (merged.ranges.size() < kMergedRanges) {
-            AccountedRange *other = m_registered.find(edge, to, suits);
+            AccountedRange *other = m_registered.find(edge, reached, suits);
             if (!other)
-                return;
+                break;
             other->m_merging = &merged;
             merged.ranges.push_back(other);
-            to = next(*other);
+            reached = edge == NeighbourTable::begin ? other->end() : other->address();
         }
-    };
-    extend(NeighbourTable::begin, merged.end, [](const AccountedRange &other) { return other.end(); });
-    extend(NeighbourTable::end, merged.begin, [](const AccountedRange &other) { return other.address(); });
+    }
     const std::uint64_t bytes = pinned_bytes(merged.begin, merged.end);
     if (merged.ranges.size() > 1 && bytes <= limit && m_bytes <= limit - bytes)
         return true;
@@ -220,7 +219,8 @@ bool HostMemory::merge(AccountedRange &range, const Session &session, MergedRang
 
 void HostMemory::release(MergedRanges &merged) {
     for (AccountedRange *range : merged.ranges)
-        range->m_merging = nullptr;
+        if (range->m_merging == &merged) // and not another thread's, which would map it with its neighbours
+            range->m_merging = nullptr;
 }
 
 void HostMemory::cancel(MergedRanges &merged, bool for_good) {
