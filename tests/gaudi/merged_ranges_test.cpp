@@ -82,7 +82,7 @@ TEST_F(MergedHostRanges, contiguous_ranges_of_a_huge_page_are_one_mapping) {
 }
 
 TEST_F(MergedHostRanges, ranges_on_every_other_page_stay_mapped_and_pin_no_page_between) {
-    constexpr std::size_t kCount = 16'384;
+    constexpr std::size_t kCount = 5'000;
     Session &session = open();
     const Ranges ranges = make_ranges(kCount, kPageSize, 2 * kPageSize);
     const std::uint64_t before = maps();

@@ -119,7 +119,7 @@ private:
     static std::atomic<std::uint64_t> s_clock;
 
     const unsigned m_fork = fork_count();
-    HostMemory *const m_inherited; // kept: to end its mappings would end those of the parent
+    [[maybe_unused]] HostMemory *const m_inherited; // kept: to end its mappings would end those of the parent
     mutable os::Mutex m_mutex{rank::kHostMemory};
     NeighbourTable m_registered GAUDI_GUARDED_BY(m_mutex);
     Spans m_spans GAUDI_GUARDED_BY(m_mutex);
