@@ -37,6 +37,8 @@ TEST_F(ProcessExit, waits_for_copies_first) {
     EXPECT_FALSE(counters.in_use());
 }
 
+#ifndef __SANITIZE_ADDRESS__ // at its exit the child has objects of its parent's threads, which LeakSanitizer reports
+
 TEST_F(ProcessExit, forked_child_leaves_copies_of_its_parent_alone) {
     set("SOFTGAUDI_PACE", "down:0.1");
     EngineUser engine(card());
@@ -50,5 +52,7 @@ TEST_F(ProcessExit, forked_child_leaves_copies_of_its_parent_alone) {
     EXPECT_EQ(engine.ended, 200u);
     EXPECT_EQ(engine.failed, 0u);
 }
+
+#endif
 
 } // namespace
